@@ -67,6 +67,7 @@ mod m20261128_000094_reactions;
 mod m20261128_000095_bookmarks;
 mod m20261128_000096_out_of_character;
 mod m20261128_000097_slow_mode;
+mod m20261129_000098_whispers;
 mod m20261129_000104_attachments;
 mod m20261129_000105_translations;
 mod m20261129_000106_translation_settings;
@@ -137,6 +138,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261128_000093_replies::Migration),
             Box::new(m20261128_000094_reactions::Migration),
             Box::new(m20261128_000095_bookmarks::Migration),
+            Box::new(m20261129_000098_whispers::Migration),
             Box::new(m20261129_000104_attachments::Migration),
             Box::new(m20261129_000105_translations::Migration),
             Box::new(m20261129_000106_translation_settings::Migration),

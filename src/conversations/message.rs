@@ -14,6 +14,8 @@ use utoipa::ToSchema;
 use crate::attachments::attachment::AttachmentView;
 use crate::conversations::annotations::quote::QuoteView;
 use crate::conversations::annotations::reaction::ReactionView;
+use crate::conversations::audience::message_audience::Audience;
+use crate::conversations::audience::viewer::seen_by_user;
 use crate::conversations::conversation;
 use crate::conversations::markdown::Markdown;
 use crate::db::string_enum::string_enum;
@@ -41,6 +43,10 @@ pub struct Model {
     pub is_remembered: bool,
     /// Out of character: shown to people, marked; neither models nor the schedule read it.
     pub is_ooc: bool,
+    /// Who sees it; `None`: everyone. Never changes.
+    pub audience: Option<Audience>,
+    /// Whether its audience has no character: the schedule reads past it.
+    pub is_for_people: bool,
     pub conversation_run_id: Option<RunId>,
     pub active_swipe: i64,
     /// The membership that selected the shown swipe; `None` if the newest one is shown by itself.
@@ -138,6 +144,7 @@ pub fn is_usable_by_memory() -> Condition {
         .add(Column::Visibility.eq(Visibility::Normal))
         .add(Column::IsRemembered.eq(true))
         .add(Column::IsOoc.eq(false))
+        .add(Column::Audience.is_null())
 }
 
 /// Switches the memory off for all messages that a member has written so far. Open pages show this when they
@@ -162,21 +169,22 @@ pub async fn count_in_visible_conversations(db: &impl ConnectionTrait) -> Result
     messages.count(db).await
 }
 
-/// Returns whether a message that is not hidden shows this picture of a persona; with a `user`, only in
-/// spaces of which they are a member.
+/// Returns whether a user sees a message with this picture of a persona: one that is not hidden, in one of their
+/// spaces, for an admin in any space, and no whisper to others.
 pub async fn shows_persona_picture(
     db: &impl ConnectionTrait,
     persona: PersonaId,
     picture: &str,
-    user: Option<UserId>,
+    (user, is_admin): (UserId, bool),
 ) -> Result<bool, DbErr> {
     let mut shown = Entity::find()
         .select_only()
         .column(Column::Id)
         .filter(Column::PersonaId.eq(persona))
         .filter(Column::PersonaAvatar.eq(picture))
-        .filter(Column::Visibility.ne(Visibility::Hidden));
-    if let Some(user) = user {
+        .filter(Column::Visibility.ne(Visibility::Hidden))
+        .filter(seen_by_user(user));
+    if !is_admin {
         let spaces = membership::Entity::find()
             .select_only()
             .column(membership::Column::SpaceId)
@@ -215,6 +223,8 @@ pub struct MessageView {
     /// Whether it is out of character: shown to people, in no prompt and no memory, and without
     /// effect on who speaks.
     pub is_ooc: bool,
+    /// The memberships that see it; null: everyone.
+    pub audience: Option<Audience>,
     /// The message that it answers.
     pub reply_to: Option<QuoteView>,
     /// Who reacted to it, in the order in which the emoji were first used.
@@ -246,9 +256,18 @@ pub struct SwipeSummary {
 
 impl Model {
     /// Returns whether the memory may use the message: it is neither deleted nor excluded from prompts
-    /// nor out of character, and its memory is on.
+    /// nor out of character nor a whisper, and its memory is on.
     pub fn is_usable_by_memory(&self) -> bool {
-        self.visibility == Visibility::Normal && self.is_remembered && !self.is_ooc
+        self.visibility == Visibility::Normal
+            && self.is_remembered
+            && !self.is_ooc
+            && self.audience.is_none()
+    }
+
+    /// Returns whether the schedule reads the message: it reads past hidden messages, out-of-character
+    /// messages, and whispers to people.
+    pub fn is_scheduled(&self) -> bool {
+        self.visibility != Visibility::Hidden && !self.is_ooc && !self.is_for_people
     }
 
     /// Sets the persona under which it was posted.
@@ -289,6 +308,7 @@ impl Model {
             visibility: self.visibility,
             remember: self.is_remembered,
             is_ooc: self.is_ooc,
+            audience: self.audience.clone(),
             reply_to: None,
             reactions: Vec::new(),
             attachments: Vec::new(),

@@ -2,6 +2,7 @@
 //! import and export.
 
 pub mod annotations;
+pub mod audience;
 pub mod branching;
 pub mod chats;
 pub mod conversation;

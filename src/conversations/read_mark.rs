@@ -1,17 +1,20 @@
 //! Table `read_marks`: the position up to which each user has read a conversation, and the event
 //! `read_updated`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use base::ids::{ConversationId, UserId};
 use realtime::envelope::{Envelope, Event};
 use realtime::topic::Topic;
 use sea_orm::ActiveValue::Set;
 use sea_orm::entity::prelude::*;
-use sea_orm::sea_query::{Expr, ExprTrait, OnConflict};
+use sea_orm::sea_query::{CaseStatement, Expr, ExprTrait, OnConflict, SimpleExpr};
+use sea_orm::{QuerySelect, QueryTrait};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::conversations::audience::viewer::Viewer;
+use crate::conversations::{conversation, message};
 use crate::db::connect::Db;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
@@ -66,6 +69,39 @@ pub async fn list_for_user(
         .into_iter()
         .map(|it| (it.conversation_id, it.last_read_seq))
         .collect())
+}
+
+/// Returns those of these conversations in which the viewer sees no message after the given `seq`: all later
+/// ones are whispers to others.
+pub async fn list_all_read(
+    db: &impl ConnectionTrait,
+    viewer: Viewer,
+    marks: &[(ConversationId, i64)],
+) -> Result<HashSet<ConversationId>, DbErr> {
+    if marks.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let mut mark = CaseStatement::new();
+    for (id, seq) in marks {
+        mark = mark.case(conversation::Column::Id.eq(*id), *seq);
+    }
+    let mark = SimpleExpr::Case(Box::new(mark));
+    let id = Expr::col((conversation::Entity, conversation::Column::Id));
+    let unread = message::Entity::find()
+        .select_only()
+        .column(message::Column::Id)
+        .filter(Expr::col((message::Entity, message::Column::ConversationId)).eq(id))
+        .filter(Expr::col((message::Entity, message::Column::Seq)).gt(mark))
+        .filter(viewer.condition((message::Entity, message::Column::Audience)));
+    let read: Vec<ConversationId> = conversation::Entity::find()
+        .select_only()
+        .column(conversation::Column::Id)
+        .filter(conversation::Column::Id.is_in(marks.iter().map(|(id, _)| *id)))
+        .filter(Expr::exists(unread.into_query()).not())
+        .into_tuple()
+        .all(db)
+        .await?;
+    Ok(read.into_iter().collect())
 }
 
 /// Records that the user has read up to `seq`; a smaller `seq` than the stored one changes nothing.

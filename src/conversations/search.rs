@@ -4,7 +4,8 @@
 //! **Invariant:** search terms are data. They reach the database as bound values: quoted for FTS5,
 //! and with wildcards escaped for `LIKE`; no input is interpreted as an expression.
 //!
-//! Results are limited to the shown text of messages that are not hidden, in the given spaces.
+//! Results are limited to the shown text of messages that are not hidden and that the user sees, in the
+//! given spaces.
 //! Each of the first `MAX_TERMS` words must occur in the text, also as part of another word, in any
 //! order.
 
@@ -15,6 +16,7 @@ use sea_orm::{
     QuerySelect, QueryTrait, RelationTrait, Select,
 };
 
+use crate::conversations::audience::viewer::{Viewer, seen_by_user};
 use crate::conversations::message::{Column, Entity, Visibility};
 use crate::conversations::{conversation, message, timeline_page};
 use crate::db::backend::Backend;
@@ -74,10 +76,10 @@ impl SearchTerms {
     }
 }
 
-/// The spaces whose messages are searched.
+/// The spaces whose messages are searched, and for whom.
 #[derive(Clone, Copy, Debug)]
 pub enum SearchScope {
-    Space(SpaceId),
+    Space(SpaceId, Viewer),
     /// All spaces in which the user is an active member.
     SpacesOfUser(UserId),
 }
@@ -86,10 +88,18 @@ impl SearchScope {
     /// Selects the ids of the spaces.
     fn space_ids(self) -> SelectStatement {
         let spaces = match self {
-            Self::Space(id) => space::Entity::find_by_id(id),
+            Self::Space(id, _) => space::Entity::find_by_id(id),
             Self::SpacesOfUser(user) => lifecycle::select_for_user(user),
         };
         spaces.select_only().column(space::Column::Id).into_query()
+    }
+
+    /// Returns the condition that a message is not a whisper to others.
+    fn audience_condition(self) -> SimpleExpr {
+        match self {
+            Self::Space(_, viewer) => viewer.condition((Entity, Column::Audience)),
+            Self::SpacesOfUser(user) => seen_by_user(user),
+        }
     }
 }
 
@@ -102,14 +112,14 @@ pub async fn load_keys(
     scope: SearchScope,
     page: PageQuery,
 ) -> Result<PageKeys<i64>, DbErr> {
-    let select = query(terms, scope.space_ids(), backend);
+    let select = query(terms, scope, backend);
     let key = (Column::Id, timeline_page::stored_bytes());
     page.load_keys(select, key, !page.is_towards_newest(), db)
         .await
 }
 
-/// Selects the messages in these spaces that match all terms; `spaces` selects space ids.
-fn query(terms: &SearchTerms, spaces: SelectStatement, backend: Backend) -> Select<Entity> {
+/// Selects the messages of a scope that match all terms.
+fn query(terms: &SearchTerms, scope: SearchScope, backend: Backend) -> Select<Entity> {
     let mut all = Condition::all();
     if backend == Backend::Sqlite && terms.has_indexed_word() {
         all = all.add(matches_index(terms.to_fts_query()));
@@ -123,22 +133,23 @@ fn query(terms: &SearchTerms, spaces: SelectStatement, backend: Backend) -> Sele
         }
     }
     if !terms.has_indexed_word() {
-        let newest = visible(spaces.clone())
+        let newest = visible(scope)
             .select_only()
             .column(Column::Id)
             .order_by_desc(Column::Id)
             .limit(MAX_SCANNED_MESSAGES);
         all = all.add(Column::Id.in_subquery(newest.into_query()));
     }
-    visible(spaces).filter(all)
+    visible(scope).filter(all)
 }
 
-fn visible(spaces: SelectStatement) -> Select<Entity> {
+fn visible(scope: SearchScope) -> Select<Entity> {
     Entity::find()
         .join(JoinType::InnerJoin, message::Relation::Conversation.def())
-        .filter(conversation::Column::SpaceId.in_subquery(spaces))
+        .filter(conversation::Column::SpaceId.in_subquery(scope.space_ids()))
         .filter(conversation::Column::IsHidden.eq(false))
         .filter(Column::Visibility.ne(Visibility::Hidden))
+        .filter(scope.audience_condition())
 }
 
 fn matches_index(matching: String) -> SimpleExpr {

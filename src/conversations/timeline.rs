@@ -17,6 +17,7 @@ use sea_orm::{
     QueryOrder, QuerySelect,
 };
 
+use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::message::{Column, Entity, MessageRole, Model};
 use crate::conversations::{conversation, message};
 use crate::db::id_list::padded;
@@ -26,7 +27,8 @@ const MAX_GREETINGS: i64 = 1_000;
 
 /// A literal, so that the partial indexes apply.
 const NOT_HIDDEN: &str = "messages.visibility <> 'hidden'";
-const SCHEDULED: &str = "messages.visibility <> 'hidden' AND NOT messages.is_ooc";
+const SCHEDULED: &str =
+    "messages.visibility <> 'hidden' AND NOT messages.is_ooc AND NOT messages.is_for_people";
 
 /// Returns the newest message of each of these conversations that the schedule reads, neither hidden
 /// nor out of character: with one query if that is the newest of all, and one more for each conversation
@@ -90,28 +92,31 @@ pub async fn speakers_since_last_user_message(
     Ok(spoken.into_iter().collect())
 }
 
-/// Returns the newest message of role `user` before `seq` that the schedule reads.
-pub async fn last_user_message(
+/// Returns the author of the newest assistant message that the schedule reads and the viewer sees, and the
+/// members who have spoken since the newest message of role `user` that they see.
+pub async fn speakers_seen(
     db: &impl ConnectionTrait,
     id: ConversationId,
-    seq: i64,
-) -> Result<Option<Model>, DbErr> {
-    scheduled(id)
-        .filter(Column::Role.eq(MessageRole::User))
-        .filter(Column::Seq.lt(seq))
-        .order_by_desc(Column::Seq)
-        .one(db)
-        .await
-}
-
-/// Returns the messages after `seq` that the schedule reads, in order.
-pub async fn scheduled_since(
-    db: &impl ConnectionTrait,
-    id: ConversationId,
-    seq: i64,
-) -> Result<Vec<Model>, DbErr> {
-    let since = scheduled(id).filter(Column::Seq.gt(seq));
-    since.order_by_asc(Column::Seq).all(db).await
+    viewer: Viewer,
+) -> Result<(Option<MembershipId>, HashSet<MembershipId>), DbErr> {
+    let seen = |role: MessageRole| {
+        scheduled(id)
+            .filter(viewer.condition((Entity, Column::Audience)))
+            .filter(Column::Role.eq(role))
+    };
+    let newest = |role| seen(role).order_by_desc(Column::Seq).one(db);
+    let last = newest(MessageRole::Assistant).await?;
+    let since = newest(MessageRole::User).await?.map_or(0, |it| it.seq);
+    let spoken: Vec<MembershipId> = seen(MessageRole::Assistant)
+        .filter(Column::Seq.gt(since))
+        .select_only()
+        .column(Column::SpaceMembershipId)
+        .distinct()
+        .into_tuple()
+        .all(db)
+        .await?;
+    let last = last.map(|it| it.space_membership_id);
+    Ok((last, spoken.into_iter().collect()))
 }
 
 /// Returns the newest message before `seq` that the schedule reads.
@@ -124,13 +129,18 @@ pub async fn scheduled_before(
     before.order_by_desc(Column::Seq).one(db).await
 }
 
-/// Returns the newest messages that are neither hidden nor out of character, in order.
+/// Returns the newest messages that are neither hidden nor out of character and that the viewer sees, in
+/// order.
 pub async fn list_newest(
     db: &impl ConnectionTrait,
     id: ConversationId,
+    viewer: Viewer,
     limit: u64,
 ) -> Result<Vec<Model>, DbErr> {
-    let newest = scheduled(id).order_by_desc(Column::Seq).limit(limit);
+    let newest = scheduled(id)
+        .filter(viewer.condition((Entity, Column::Audience)))
+        .order_by_desc(Column::Seq)
+        .limit(limit);
     let mut messages = newest.all(db).await?;
     messages.reverse();
     Ok(messages)
@@ -185,13 +195,14 @@ pub enum TimelinePage {
     Around(i64),
 }
 
-/// Returns the `seq` of a message of this conversation that is not hidden.
+/// Returns the `seq` of a message of this conversation that is not hidden and that the viewer sees.
 pub async fn find_seq(
     db: &impl ConnectionTrait,
     id: ConversationId,
+    viewer: Viewer,
     message: MessageId,
 ) -> Result<Option<i64>, DbErr> {
-    let query = visible(id).filter(Column::Id.eq(message));
+    let query = visible(id, viewer).filter(Column::Id.eq(message));
     let seq = query.select_only().column(Column::Seq);
     seq.into_tuple().one(db).await
 }
@@ -217,6 +228,8 @@ pub fn new_model(
         visibility: message::Visibility::Normal,
         is_remembered: true,
         is_ooc: false,
+        audience: None,
+        is_for_people: false,
         conversation_run_id: None,
         active_swipe: 0,
         swipe_chosen_by: None,
@@ -235,11 +248,12 @@ pub fn new_model(
     }
 }
 
-/// Selects the messages of a conversation that are not hidden.
-pub(super) fn visible(id: ConversationId) -> sea_orm::Select<Entity> {
+/// Selects the messages of a conversation that are not hidden and that the viewer sees.
+pub(super) fn visible(id: ConversationId, viewer: Viewer) -> sea_orm::Select<Entity> {
     Entity::find()
         .filter(Column::ConversationId.eq(id))
         .filter(Expr::cust(NOT_HIDDEN))
+        .filter(viewer.condition((Entity, Column::Audience)))
 }
 
 /// Selects the messages of a conversation that the schedule reads: neither hidden nor out of character.

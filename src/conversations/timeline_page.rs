@@ -17,6 +17,8 @@ use serde::Serialize;
 
 use crate::conversations::annotations::bookmark;
 use crate::conversations::annotations::message_annotations::MessageAnnotations;
+use crate::conversations::audience::message_audience::Audience;
+use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::markdown::Markdown;
 use crate::conversations::message::{Column, Entity, Model, Visibility};
 use crate::conversations::timeline::{TimelinePage, visible};
@@ -30,18 +32,18 @@ pub const MAX_BYTES: usize = 2 * 1024 * 1024;
 /// A message whose text is not loaded: its `seq`, and the size of its row in bytes.
 pub type Stub = (i64, i64);
 
-/// Returns the messages of a page, those nearest to its cursor first; one more than `limit` if
+/// Returns the messages of a page that the viewer sees, those nearest to its cursor first; one more than `limit` if
 /// there are more. For [`TimelinePage::Around`] it returns the half from that `seq` on.
 ///
 /// # Errors
 /// Returns the database error if the query fails.
 pub async fn load_stubs(
     db: &impl ConnectionTrait,
-    id: ConversationId,
+    (id, viewer): (ConversationId, Viewer),
     page: TimelinePage,
     limit: u64,
 ) -> Result<Vec<Stub>, DbErr> {
-    read_stubs(db, select_page(id, page), limit).await
+    read_stubs(db, select_page((id, viewer), page), limit).await
 }
 
 /// Returns the messages of a page like [`load_stubs`], but only those that a user has marked.
@@ -50,29 +52,30 @@ pub async fn load_stubs(
 /// Returns the database error if the query fails.
 pub async fn load_bookmarked_stubs(
     db: &impl ConnectionTrait,
-    id: ConversationId,
+    (id, viewer): (ConversationId, Viewer),
     page: TimelinePage,
     limit: u64,
     user: UserId,
 ) -> Result<Vec<Stub>, DbErr> {
     let marked = Column::Id.in_subquery(bookmark::select_messages(user));
-    read_stubs(db, select_page(id, page).filter(marked), limit).await
+    read_stubs(db, select_page((id, viewer), page).filter(marked), limit).await
 }
 
 /// Selects the messages of a page, those nearest to its cursor first.
-fn select_page(id: ConversationId, page: TimelinePage) -> Select<Entity> {
+fn select_page((id, viewer): (ConversationId, Viewer), page: TimelinePage) -> Select<Entity> {
+    let visible = visible(id, viewer);
     match page {
-        TimelinePage::Newest => visible(id).order_by_desc(Column::Seq),
-        TimelinePage::Before(seq) => visible(id)
+        TimelinePage::Newest => visible.order_by_desc(Column::Seq),
+        TimelinePage::Before(seq) => visible
             .filter(Column::Seq.lt(seq))
             .order_by_desc(Column::Seq),
-        TimelinePage::After(seq) => visible(id)
+        TimelinePage::After(seq) => visible
             .filter(Column::Seq.gt(seq))
             .order_by_asc(Column::Seq),
-        TimelinePage::Around(seq) => visible(id)
+        TimelinePage::Around(seq) => visible
             .filter(Column::Seq.gte(seq))
             .order_by_asc(Column::Seq),
-        TimelinePage::Between(after, before) => visible(id)
+        TimelinePage::Between(after, before) => visible
             .filter(Column::Seq.gt(after))
             .filter(Column::Seq.lt(before))
             .order_by_asc(Column::Seq),
@@ -92,17 +95,17 @@ async fn read_stubs(
     stubs.into_tuple().all(db).await
 }
 
-/// Returns the messages of these stubs that are not hidden, ascending.
+/// Returns the messages of these stubs that are not hidden and that the viewer sees, ascending.
 ///
 /// # Errors
 /// Returns the database error if the query fails.
 pub async fn load_messages(
     db: &impl ConnectionTrait,
-    id: ConversationId,
+    (id, viewer): (ConversationId, Viewer),
     stubs: &[Stub],
 ) -> Result<Vec<Model>, DbErr> {
     let seqs = stubs.iter().map(|(seq, _)| *seq);
-    let query = visible(id).filter(Column::Seq.is_in(seqs));
+    let query = visible(id, viewer).filter(Column::Seq.is_in(seqs));
     query.order_by_asc(Column::Seq).all(db).await
 }
 
@@ -120,20 +123,21 @@ pub struct TimelineChanges {
     pub hidden: Vec<message::HiddenMessageView>,
 }
 
-/// Returns everything created, changed or hidden after `rev`. Returns `None` if these are more than
+/// Returns everything of what the viewer sees that was created, changed or hidden after `rev`. Returns `None` if these are more than
 /// `limit` messages or more than [`MAX_BYTES`].
 ///
 /// # Errors
 /// Returns the database error if the query fails.
 pub async fn load_changes_since(
     db: &impl ConnectionTrait,
-    id: ConversationId,
+    (id, viewer): (ConversationId, Viewer),
     rev: i64,
     limit: u64,
 ) -> Result<Option<TimelineChanges>, DbErr> {
     let found: Vec<(MessageId, i64, i64, Visibility, i64)> = Entity::find()
         .filter(Column::ConversationId.eq(id))
         .filter(Column::Rev.gt(rev))
+        .filter(viewer.condition((Entity, Column::Audience)))
         .order_by_asc(Column::Seq)
         .select_only()
         .columns([Column::Id, Column::Seq, Column::Rev, Column::Visibility])
@@ -162,8 +166,9 @@ pub async fn load_changes_since(
 }
 
 /// Data needed to show messages in addition to their rows.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct MessageDetails {
+    viewer: Viewer,
     /// The number of texts of each message that has several.
     swipes: HashMap<MessageId, i64>,
     names: HashMap<MembershipId, String>,
@@ -171,30 +176,55 @@ pub struct MessageDetails {
 }
 
 impl MessageDetails {
-    /// Loads the data for these messages.
+    /// Loads the data for these messages, as the viewer sees it.
     ///
     /// # Errors
     /// Returns the database error if a query fails.
-    pub async fn load(db: &impl ConnectionTrait, rows: &[Model]) -> Result<Self, DbErr> {
+    pub async fn load(
+        db: &impl ConnectionTrait,
+        viewer: Viewer,
+        rows: &[Model],
+    ) -> Result<Self, DbErr> {
         if rows.is_empty() {
-            return Ok(Self::default());
+            return Ok(Self {
+                viewer,
+                swipes: HashMap::new(),
+                names: HashMap::new(),
+                annotations: MessageAnnotations::default(),
+            });
         }
         let ids: Vec<MessageId> = rows.iter().map(|it| it.id).collect();
         let authors = rows.iter().map(|it| it.space_membership_id);
         let names = membership::list_display_names(db, authors).await?;
         Ok(Self {
+            viewer,
             swipes: swipe::count_by_message(db, &ids).await?,
             names,
             annotations: MessageAnnotations::load(db, rows).await?,
         })
     }
 
+    /// Returns the audience of the message that a message answers.
+    pub fn quoted_audience(&self, row: &Model) -> Option<&Audience> {
+        self.annotations.quoted(row.id)?.audience.as_ref()
+    }
+
     /// Returns the message's document, with HTML if a renderer is given.
     pub fn view(&self, row: &Model, markdown: Option<&Markdown>) -> message::MessageView {
+        self.view_for(self.viewer, row, markdown)
+    }
+
+    /// Returns the message's document like [`Self::view`], for another viewer.
+    pub fn view_for(
+        &self,
+        viewer: Viewer,
+        row: &Model,
+        markdown: Option<&Markdown>,
+    ) -> message::MessageView {
         let name = self.names.get(&row.space_membership_id);
         let n_swipes = self.swipes.get(&row.id).copied().unwrap_or_default();
         let view = row.view(name.map_or("", String::as_str), n_swipes, markdown);
-        self.annotations.annotate(view)
+        self.annotations.annotate(view, viewer)
     }
 }
 

@@ -6,7 +6,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use base::ids::{ConversationId, MemoryId, MessageId};
+use base::clock::Timestamp;
+use base::ids::{ConversationId, MembershipId, MemoryId, MessageId};
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::{Expr, ExprTrait, Query, SelectStatement};
 use sea_orm::{FromQueryResult, QuerySelect};
@@ -117,6 +118,55 @@ pub(super) async fn list_complete(
         Some((memory, own))
     });
     Ok(complete.collect())
+}
+
+/// Returns those of these memories that a member knows who heard only what was said since `time`: all their
+/// messages in the conversations of the space are newer, or they have none and belong to that member.
+///
+/// # Errors
+/// Returns the database error if a query fails.
+pub async fn list_heard(
+    db: &impl ConnectionTrait,
+    memories: &[MemoryId],
+    member: MembershipId,
+    time: Timestamp,
+) -> Result<HashSet<MemoryId>, DbErr> {
+    if memories.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let message = |column: message::Column| Expr::col((message::Entity, column));
+    let oldest = Query::select()
+        .column((Entity, Column::MemoryId))
+        .expr(message(message::Column::CreatedAt).min())
+        .from(Entity)
+        .inner_join(
+            message::Entity,
+            message(message::Column::Id).equals((Entity, Column::MessageId)),
+        )
+        .and_where(Expr::col((Entity, Column::MemoryId)).is_in(memories.iter().copied()))
+        .group_by_columns([(Entity, Column::MemoryId)])
+        .to_owned();
+    let rows = db.query_all(&oldest).await?;
+    let oldest: Result<HashMap<MemoryId, Timestamp>, DbErr> = rows
+        .iter()
+        .map(|it| Ok((it.try_get_by_index(0)?, it.try_get_by_index(1)?)))
+        .collect();
+    let oldest = oldest?;
+    let own: HashSet<MemoryId> = memory::Entity::find()
+        .filter(memory::Column::Id.is_in(memories.iter().copied()))
+        .filter(memory::Column::SpaceMembershipId.eq(member))
+        .select_only()
+        .column(memory::Column::Id)
+        .into_tuple()
+        .all(db)
+        .await?
+        .into_iter()
+        .collect();
+    let is_heard = |it: &MemoryId| match oldest.get(it) {
+        Some(oldest) => *oldest >= time,
+        None => own.contains(it),
+    };
+    Ok(memories.iter().copied().filter(is_heard).collect())
 }
 
 /// Selects the ids of the memories that were also made in another conversation than this one.

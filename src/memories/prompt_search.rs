@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use base::clock::Timestamp;
 use base::ids::{ConversationId, MembershipId, MemoryId};
 use recall::entry::RecallScope;
 use recall::query::QueryText;
 use recall::search::{FoundMemory, RecallRules, search};
+use sea_orm::{ConnectionTrait, DbErr};
 use tokio::time::timeout;
 
 use crate::db::connect::Db;
@@ -18,6 +20,7 @@ use crate::memories::error::MemoryError;
 use crate::memories::index_cache::{MemoryIndexes, SpaceIndex};
 use crate::memories::memory_settings::MemorySettings;
 use crate::memories::metrics::memory_metrics::{RecallOutcome, RecallSource};
+use crate::memories::other_sources;
 use crate::spaces::space;
 
 /// How long a prompt waits for the index or the search.
@@ -77,6 +80,22 @@ pub struct RecallResult {
 }
 
 impl RecallResult {
+    /// Removes the memories that a member does not know who heard only what was said since `time`.
+    ///
+    /// # Errors
+    /// Returns the database error if a query fails.
+    pub async fn retain_heard(
+        &mut self,
+        db: &impl ConnectionTrait,
+        member: MembershipId,
+        time: Timestamp,
+    ) -> Result<(), DbErr> {
+        let ids: Vec<MemoryId> = self.found.iter().map(|it| it.memory.id).collect();
+        let heard = other_sources::list_heard(db, &ids, member, time).await?;
+        self.found.retain(|it| heard.contains(&it.memory.id));
+        Ok(())
+    }
+
     fn outcome(&self) -> RecallOutcome {
         let is_hit = self.found.iter().any(|it| it.rank.is_some());
         match (self.is_degraded, is_hit) {

@@ -1,7 +1,7 @@
 //! Defines `PromptBlock`, a part of a prompt that is ordered, dropped if necessary and shown to
 //! users, and converts blocks to the messages for the model.
 
-use base::ids::{MemoryId, MessageId, SummaryId};
+use base::ids::{AssetId, AttachmentId, MemoryId, MessageId, SummaryId};
 use base::prompt_role::PromptRole;
 use llm::reasoning::thought::Thought;
 use llm::request::Message;
@@ -9,8 +9,6 @@ use llm::tool::{AnsweredCall, Attachment, ToolCall};
 use serde::{Deserialize, Serialize};
 use tavern::macros::card_use::CardUse;
 use utoipa::ToSchema;
-
-use crate::prompt::context::HistoryPicture;
 
 /// What a block contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -117,6 +115,18 @@ impl BlockPayload {
     }
 }
 
+/// A picture of a message, with what a prompt needs of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HistoryPicture {
+    pub id: AttachmentId,
+    pub asset: AssetId,
+    pub media_type: String,
+    /// Width and height in pixels.
+    pub size: (i64, i64),
+    /// What a model reads that does not see it.
+    pub text: String,
+}
+
 /// A picture of a message in a prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = PromptPicture)]
@@ -171,6 +181,9 @@ pub struct PromptBlock {
     /// Whether `{{summary}}` may have inserted the summary into the text.
     #[serde(skip)]
     pub has_summary: bool,
+    /// Whether it would not be in the prompt without the whispers of its history.
+    #[serde(skip)]
+    pub is_from_whispers: bool,
     #[serde(skip)]
     pub payload: BlockPayload,
     /// The message must not be dropped; if it does not fit, the prompt is refused.
@@ -198,6 +211,7 @@ impl PromptBlock {
             origin: BlockOrigin::Written,
             card_use: CardUse::None,
             has_summary: false,
+            is_from_whispers: false,
             payload: BlockPayload::default(),
             is_required: false,
         }

@@ -16,9 +16,9 @@ use tavern::presets::complete_preset::{
 };
 
 use crate::prompt::author_note::NotePosition;
-use crate::prompt::blocks::{BlockKind, BlockOrigin, PromptBlock, to_messages};
+use crate::prompt::blocks::{BlockKind, BlockOrigin, HistoryPicture, PromptBlock, to_messages};
 use crate::prompt::budget::{ContextOverflow, fit_blocks};
-use crate::prompt::context::{HistoryPicture, PromptContext};
+use crate::prompt::context::PromptContext;
 use crate::prompt::depth_insertion::Injection;
 use crate::prompt::history::history_fit::{HistoryEffects, fit_history};
 use crate::prompt::history::message_blocks;
@@ -54,6 +54,11 @@ pub struct BuiltPrompt {
     pub preset: Preset,
     /// The activated and the dropped lore.
     pub lore: LoreReport,
+    /// The lore that would also be activated or dropped without the whispers of the history; `None`: there
+    /// are none.
+    pub public_lore: Option<LoreReport>,
+    /// The whispers that the history contains or quotes.
+    pub whispers: Vec<MessageId>,
     /// Which memories are recalled and why, and what came close.
     pub recalls: Vec<RecordedRecall>,
     /// The text that `{{summary}}` inserted.
@@ -133,6 +138,8 @@ pub fn build(
         speaker: speaker.unwrap_or_default(),
         preset,
         lore: lore.report(&blocks),
+        public_lore: None,
+        whispers: context.whispers().map(|(id, _)| id).collect(),
         recalls: recalls(context, &blocks),
         summary: environment.summary,
         effects: PromptEffects {
@@ -334,6 +341,10 @@ mod names_tests;
 #[cfg(test)]
 #[path = "builder_v1_tests.rs"]
 mod chain_tests;
+
+#[cfg(test)]
+#[path = "builder_whispers_tests.rs"]
+mod whispers_tests;
 
 #[cfg(test)]
 #[path = "builder_window_tests.rs"]

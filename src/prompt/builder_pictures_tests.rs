@@ -7,9 +7,10 @@ use llm::tool::Attachment;
 use tavern::presets::complete_preset::NamesBehavior;
 
 use crate::conversations::message::MessageRole;
+use crate::prompt::blocks::HistoryPicture;
 use crate::prompt::builder::tests::{count, line, solo};
 use crate::prompt::builder::{BuiltPrompt, build};
-use crate::prompt::context::{HistoryPicture, PromptContext};
+use crate::prompt::context::PromptContext;
 use crate::providers::vision::PictureCost;
 
 fn picture(id: i64) -> HistoryPicture {

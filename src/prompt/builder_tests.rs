@@ -73,6 +73,7 @@ pub fn line(seq: i64, name: &str, role: MessageRole, text: &str) -> HistoryLine 
         role,
         text: text.into(),
         translated_to: None,
+        whisper: None,
         quote: None,
         pictures: Vec::new(),
         tokens: count(text),

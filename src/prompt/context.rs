@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use base::clock::Timestamp;
-use base::ids::{AssetId, AttachmentId, CharacterId, ConversationId, MembershipId, MessageId};
+use base::ids::{CharacterId, ConversationId, MembershipId, MessageId};
 use tavern::cards::card::Card;
 use tavern::lorebook::engine_lorebook::Lorebook;
 use tavern::lorebook::scan_request::ScanSettings;
@@ -14,9 +14,10 @@ use tavern::macros::environment::{LastMessages, MacroEnvironment, MacroSeed};
 use tavern::macros::variables::Variables;
 use tavern::presets::complete_preset::{GenerationTrigger, Preset};
 
+use crate::conversations::audience::message_audience::Audience;
 use crate::conversations::message::MessageRole;
 use crate::prompt::author_note::AuthorNote;
-use crate::prompt::blocks::{BlockPayload, RecordedQuote};
+use crate::prompt::blocks::{BlockPayload, HistoryPicture, RecordedQuote};
 use crate::prompt::history::history_window::HistoryStart;
 use crate::prompt::history::summary_block::PromptSummaries;
 use crate::prompt::memory_block::{MemoryLine, RecordedRecall};
@@ -154,6 +155,8 @@ pub struct HistoryLine {
     pub text: String,
     /// The language of the text if it is the translation of the message.
     pub translated_to: Option<String>,
+    /// Who heard it, if it was whispered.
+    pub whisper: Option<Whisper>,
     /// The message that it answers.
     pub quote: Option<HistoryQuote>,
     /// Its pictures in their order.
@@ -167,16 +170,12 @@ pub struct HistoryLine {
     pub is_required: bool,
 }
 
-/// A picture of a message.
+/// Who heard a whisper.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HistoryPicture {
-    pub id: AttachmentId,
-    pub asset: AssetId,
-    pub media_type: String,
-    /// Width and height in pixels.
-    pub size: (i64, i64),
-    /// What a model reads that does not see it.
-    pub text: String,
+pub struct Whisper {
+    pub audience: Audience,
+    /// The names of those who heard it, without its author.
+    pub to: Vec<String>,
 }
 
 /// How a prompt makes the model continue a message.
@@ -195,6 +194,8 @@ pub struct HistoryQuote {
     pub recorded: RecordedQuote,
     /// The line before the text, with its line break.
     pub line: String,
+    /// Who heard it, if it was whispered.
+    pub audience: Option<Audience>,
 }
 
 /// What was recalled for a prompt.
@@ -371,6 +372,18 @@ impl PromptContext {
             [one] => n_people > 1 || !one.is_user,
             _ => true,
         }
+    }
+
+    /// Returns the whispers that the history contains or quotes, with their audiences.
+    pub fn whispers(&self) -> impl Iterator<Item = (MessageId, &Audience)> {
+        self.history.iter().flat_map(|line| {
+            let own = line.whisper.as_ref();
+            let own = own.map(|it| (line.message_id, &it.audience));
+            let quote = line.quote.as_ref();
+            let quoted =
+                quote.and_then(|it| Some((it.recorded.source.message, it.audience.as_ref()?)));
+            own.into_iter().chain(quoted)
+        })
     }
 
     /// Returns whether there is more than one character.

@@ -71,6 +71,29 @@ pub struct ReportedEntry {
     pub because: String,
 }
 
+impl LoreReport {
+    /// Returns what both reports contain.
+    pub fn in_common_with(&self, other: &Self) -> Self {
+        let both = |own: &[ReportedEntry], others: &[ReportedEntry]| {
+            let common = own.iter().filter(|it| others.contains(it));
+            common.cloned().collect()
+        };
+        let warnings = self.warnings.iter().enumerate();
+        let warnings: Vec<(usize, &String)> = warnings
+            .filter(|(_, it)| other.warnings.contains(it))
+            .collect();
+        let coded = warnings
+            .iter()
+            .filter_map(|(at, _)| self.warnings_coded.get(*at));
+        Self {
+            fired: both(&self.fired, &other.fired),
+            dropped: both(&self.dropped, &other.dropped),
+            warnings_coded: coded.cloned().collect(),
+            warnings: warnings.into_iter().map(|(_, it)| it.clone()).collect(),
+        }
+    }
+}
+
 /// Scans the lorebooks. Activated outlet entries are stored in `environment`.
 pub fn activate(
     context: &PromptContext,

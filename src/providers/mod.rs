@@ -2,6 +2,7 @@
 
 pub mod builtin_providers;
 pub mod call_metrics;
+pub mod detected_vision;
 pub mod encryption;
 pub mod provider;
 pub mod provider_factory;

@@ -17,6 +17,7 @@ use crate::db::connect::Db;
 use crate::db::reading::page::{PageOf, PageQuery};
 use crate::providers::encryption::{DecryptError, SecretCipher};
 use crate::providers::vision;
+use crate::providers::vision::PictureCost;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "llm_providers")]
@@ -137,6 +138,16 @@ impl Model {
             is_default: self.is_default,
             vision: self.sees_pictures(),
         }
+    }
+
+    /// Returns whether pictures are sent to its model.
+    pub fn sees_pictures(&self) -> bool {
+        vision::is_seeing(self.kind, &self.settings, &self.model)
+    }
+
+    /// Returns how a picture is counted for its model; `None`: it does not see.
+    pub fn picture_cost(&self) -> Option<PictureCost> {
+        self.sees_pictures().then(|| PictureCost::of(self.kind))
     }
 
     /// Returns what a call needs, with the decrypted key.

@@ -3,17 +3,10 @@
 //! The setting `vision` of the provider decides; if it is `auto`, what a call of this model has shown, then
 //! what the provider's list of models states, then the model's name. An unknown model does not see.
 
-use base::ids::ProviderId;
 use llm::registry::ProviderKind;
-use sea_orm::ActiveValue::Set;
-use sea_orm::{ActiveModelTrait, DbErr, IntoActiveModel};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
-
-use crate::db::connect::Db;
-use crate::providers::provider;
-use crate::providers::provider::Model;
 
 /// The key of the settings under which the server records what it has found out about models.
 pub const DETECTED: &str = "detected";
@@ -116,26 +109,14 @@ const BLIND: &[&str] = &[
     "rerank",
 ];
 
-impl Model {
-    /// Returns how a picture is counted for this model; `None`: it does not see.
-    pub fn picture_cost(&self) -> Option<PictureCost> {
-        self.sees_pictures().then(|| match self.kind {
-            ProviderKind::Openai => PictureCost::OpenAi,
-            ProviderKind::Anthropic => PictureCost::Anthropic,
-            ProviderKind::Gemini => PictureCost::Gemini,
-            _ => PictureCost::Other,
-        })
-    }
-
-    /// Returns whether pictures are sent to this model.
-    pub fn sees_pictures(&self) -> bool {
-        let setting = serde_json::from_value(self.settings["vision"].clone()).unwrap_or_default();
-        match setting {
-            Vision::On => true,
-            Vision::Off => false,
-            Vision::Auto => detected(&self.settings, &self.model)
-                .unwrap_or_else(|| self.kind != ProviderKind::Demo && is_seeing_name(&self.model)),
-        }
+/// Returns whether pictures are sent to a model of a provider of this kind with these settings.
+pub fn is_seeing(kind: ProviderKind, settings: &Value, model: &str) -> bool {
+    let setting = serde_json::from_value(settings["vision"].clone()).unwrap_or_default();
+    match setting {
+        Vision::On => true,
+        Vision::Off => false,
+        Vision::Auto => detected(settings, model)
+            .unwrap_or_else(|| kind != ProviderKind::Demo && is_seeing_name(model)),
     }
 }
 
@@ -173,58 +154,6 @@ pub fn is_seeing_name(model: &str) -> bool {
     SEEING.iter().any(has) || name.split('-').any(|it| SEEING_WORDS.contains(&it))
 }
 
-/// Records for each of these models whether it sees. Saving the settings of the provider discards what
-/// calls have shown, a test and another address discard all.
-///
-/// # Errors
-/// Returns the database error if a statement fails.
-pub async fn record(
-    db: &Db,
-    id: ProviderId,
-    source: VisionSource,
-    models: Vec<(String, bool)>,
-) -> Result<(), DbErr> {
-    if models.is_empty() {
-        return Ok(());
-    }
-    db.write(move |tx| {
-        Box::pin(async move {
-            provider::lock_all(tx).await?;
-            let Some(present) = provider::find(tx, id).await? else {
-                return Ok(());
-            };
-            let settings = with_detected(&present.settings, source, models);
-            if settings != present.settings {
-                let mut row = present.into_active_model();
-                row.settings = Set(settings);
-                row.update(tx).await?;
-            }
-            Ok(())
-        })
-    })
-    .await
-}
-
-/// Forgets what was found out about the models of a provider.
-///
-/// # Errors
-/// Returns the database error if a statement fails.
-pub async fn forget(db: &Db, id: ProviderId) -> Result<(), DbErr> {
-    db.write(move |tx| {
-        Box::pin(async move {
-            provider::lock_all(tx).await?;
-            let found = provider::find(tx, id).await?;
-            let Some(present) = found.filter(|it| it.settings.get(DETECTED).is_some()) else {
-                return Ok(());
-            };
-            let mut row = present.clone().into_active_model();
-            row.settings = Set(without_detected(present.settings));
-            row.update(tx).await.map(drop)
-        })
-    })
-    .await
-}
-
 /// Returns new settings of a provider with what its list of models has stated.
 pub fn keep_listed(present: &Value, mut new: Value) -> Value {
     let key = VisionSource::List.key();
@@ -243,7 +172,8 @@ pub fn without_detected(mut settings: Value) -> Value {
     settings
 }
 
-fn with_detected(settings: &Value, source: VisionSource, models: Vec<(String, bool)>) -> Value {
+/// Returns settings with what was found out about these models.
+pub fn with_detected(settings: &Value, source: VisionSource, models: Vec<(String, bool)>) -> Value {
     let mut settings = match settings.is_object() {
         true => settings.clone(),
         false => json!({}),
@@ -260,6 +190,16 @@ fn with_detected(settings: &Value, source: VisionSource, models: Vec<(String, bo
 }
 
 impl PictureCost {
+    /// Returns how providers of this kind count.
+    pub fn of(kind: ProviderKind) -> Self {
+        match kind {
+            ProviderKind::Openai => Self::OpenAi,
+            ProviderKind::Anthropic => Self::Anthropic,
+            ProviderKind::Gemini => Self::Gemini,
+            _ => Self::Other,
+        }
+    }
+
     /// Returns the number of tokens of a picture of this size.
     pub fn tokens(self, (width, height): (i64, i64)) -> i64 {
         let tiles = |side: i64, width: i64, height: i64| {

@@ -7,6 +7,7 @@ use sea_orm::IntoActiveModel;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::Expr;
 
+use crate::conversations::audience::message_audience::Audience;
 use crate::db::string_enum::string_enum;
 use crate::rounds::slot::{Slot, Slots};
 
@@ -23,6 +24,8 @@ pub struct Model {
     /// The position of the current slot, from 0.
     pub cursor: i64,
     pub trigger_message_id: Option<MessageId>,
+    /// Who sees it and its replies; `None`: everyone.
+    pub audience: Option<Audience>,
     /// Seed of the random speaker choice: the same seed selects the same speakers.
     pub seed: i64,
     pub ended_reason: Option<String>,
@@ -65,6 +68,7 @@ pub fn new_model(
         state: RoundState::Generating,
         cursor: 0,
         trigger_message_id: None,
+        audience: None,
         seed,
         ended_reason: None,
         created_at,

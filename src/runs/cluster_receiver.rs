@@ -24,6 +24,7 @@ pub struct RunClusterReceiver {
 impl RunClusterReceiver {
     fn receive_envelope(&self, envelope: Envelope) {
         let live = &self.context.live_streams;
+        let receivers = envelope.receivers;
         match (envelope.topic, envelope.payload) {
             (_, Payload::Delta(delta)) => live.apply_delta(delta),
             (Topic::Conversation(conversation), Payload::Stream(event)) => {
@@ -35,9 +36,13 @@ impl RunClusterReceiver {
                         .leases
                         .cancel_lease(&run, lease, CancelReason::LeaseLost);
                 }
-                live.apply_boundary(conversation, event);
+                live.apply_boundary(conversation, receivers, event);
             }
-            (topic, payload) => self.context.hub.publish_local(Envelope { topic, payload }),
+            (topic, payload) => self.context.hub.publish_local(Envelope {
+                topic,
+                receivers,
+                payload,
+            }),
         }
     }
 

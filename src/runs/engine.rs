@@ -3,23 +3,26 @@
 //! transaction (a step).
 
 use base::ids::{
-    ConversationId, GenerationId, MembershipId, MessageId, RoundId, RunId, SpaceId, ToolApprovalId,
-    UserId,
+    ConversationId, GenerationId, MembershipId, RunId, SpaceId, ToolApprovalId, UserId,
 };
 use llm::tokens;
 use sea_orm::DbErr;
 
+use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::message;
 use crate::runs::error::EngineError;
 use crate::runs::execution::candidates::{CandidateRequest, CopilotCandidates};
 use crate::runs::execution::{approval_wait, candidates};
-use crate::runs::scheduling::command::{Command, CommandError};
+use crate::runs::scheduling::command::{
+    Command, CommandError, ForcedTurn, SlotsEdit, VersionRequest,
+};
 use crate::runs::scheduling::messages::new_post::NewPost;
 use crate::runs::scheduling::scheduler::StepResult;
 use crate::runs::scheduling::state::post_persona;
 use crate::runs::scheduling::{scheduler, space_changes};
 use crate::runs::services::RunServices;
 use crate::runs::store::run::RunCancelReason;
+use crate::runs::store::run_view::{RunDocument, RunView};
 use crate::runs::store::{run, tool_approval};
 use crate::spaces::membership;
 
@@ -36,7 +39,7 @@ pub struct RunEngine {
 pub struct PostResult {
     pub message: message::MessageView,
     /// The queued run that answers the post, if any.
-    pub run: Option<run::RunView>,
+    pub run: Option<RunView>,
     /// The same post was sent before; this is the result of the first one.
     pub is_repeated: bool,
 }
@@ -60,7 +63,7 @@ impl RunEngine {
     ///
     /// # Errors
     /// Returns `StorageFull`, or `Rejected` with `GenerationLocked`, `CopilotActive`,
-    /// `SpaceArchived`, `ClientIdReused`, `UnknownMention`, `UnknownReplyTarget`, `UnknownPersona`,
+    /// `SpaceArchived`, `ClientIdReused`, `UnknownMention`, `UnknownReplyTarget`, `UnknownAudience`, `UnknownPersona`,
     /// `BlankMessage`, `NameTaken`, `SlowMode`, `Forbidden` or `NotFound`.
     pub async fn post(
         &self,
@@ -83,34 +86,31 @@ impl RunEngine {
         let row = done.message.as_ref().ok_or(CommandError::NotFound)?;
         let run = planned.filter(|it| it.debug.trigger_message_id == Some(row.id));
         Ok(PostResult {
-            message: self.message_view(&done, row),
+            message: self.message_view(&done, Viewer::Member(author.id), row),
             run: run.map(run::Model::view),
             is_repeated: done.is_repeated,
         })
     }
 
-    /// Makes `speaker` speak; if it is `None`, the scheduler chooses. `by` is the display name of
-    /// the person who requested it.
+    /// Makes a member speak.
     ///
     /// # Errors
-    /// Returns [`CommandError::NoSpeaker`] when no member can speak.
+    /// Returns [`CommandError::NoSpeaker`] when no member can speak, and
+    /// [`CommandError::UnknownAudience`] when the requested audience names a member that is not in the
+    /// space.
     pub async fn force_talk(
         &self,
         conversation: ConversationId,
-        speaker: Option<MembershipId>,
-        by: String,
-    ) -> Result<run::RunView, EngineError> {
-        let done = self
-            .step(conversation, Command::ForceTalk { speaker, by })
-            .await?;
+        turn: ForcedTurn,
+    ) -> Result<RunView, EngineError> {
+        let done = self.step(conversation, Command::ForceTalk(turn)).await?;
         done.state
             .queued
             .map(|it| it.view())
             .ok_or(CommandError::NoSpeaker.into())
     }
 
-    /// Continues the newest AI message, or this one if it is the newest: the same member extends its
-    /// text. `by` is the display name of the person who requested it.
+    /// Continues an AI's message if it is the newest: the same member extends its text.
     ///
     /// # Errors
     /// Returns [`CommandError::NotTheNewest`], [`CommandError::NothingToContinue`],
@@ -118,10 +118,9 @@ impl RunEngine {
     pub async fn continue_message(
         &self,
         conversation: ConversationId,
-        message: Option<MessageId>,
-        by: String,
-    ) -> Result<run::RunView, EngineError> {
-        let done = self.step(conversation, Command::Continue { message, by });
+        request: VersionRequest,
+    ) -> Result<RunView, EngineError> {
+        let done = self.step(conversation, Command::Continue(request));
         let run = done.await?.state.queued.map(|it| it.view());
         run.ok_or(CommandError::NothingToContinue.into())
     }
@@ -155,39 +154,32 @@ impl RunEngine {
     /// Skips the current slot of the round.
     ///
     /// # Errors
-    /// Returns [`CommandError::NoRound`] when no round is active.
-    pub async fn skip(&self, id: ConversationId) -> Result<(), EngineError> {
-        self.step(id, Command::Skip).await.map(|_| ())
+    /// Returns [`CommandError::NoRound`] when no round is active, and [`CommandError::Forbidden`] when
+    /// the viewer does not see it.
+    pub async fn skip(&self, id: ConversationId, viewer: Viewer) -> Result<(), EngineError> {
+        self.step(id, Command::Skip { viewer }).await.map(|_| ())
     }
 
-    /// Replaces the pending slots of a round. `by` is the display name of the person who requested
-    /// it.
+    /// Replaces the pending slots of a round.
     ///
     /// # Errors
     /// Returns [`CommandError::StaleRound`] when the round is no longer active,
     /// [`CommandError::NotSchedulable`] when a member cannot be scheduled.
-    pub async fn edit_queue(
-        &self,
-        id: ConversationId,
-        round: RoundId,
-        slots: Vec<MembershipId>,
-        by: String,
-    ) -> Result<(), EngineError> {
-        let command = Command::EditQueue { round, slots, by };
-        self.step(id, command).await.map(|_| ())
+    pub async fn edit_queue(&self, id: ConversationId, edit: SlotsEdit) -> Result<(), EngineError> {
+        self.step(id, Command::EditQueue(edit)).await.map(|_| ())
     }
 
     /// Retries a failed or stopped run, for a person who may edit texts of others or not.
     ///
     /// # Errors
-    /// Returns [`CommandError::NothingToRetry`] when there is none, and
+    /// Returns [`CommandError::NothingToRetry`] when there is none that the viewer sees, and
     /// [`CommandError::InPlaceForbidden`] for an in-place run if the person may not edit.
     pub async fn retry(
         &self,
-        id: ConversationId,
+        (id, viewer): (ConversationId, Viewer),
         may_edit: bool,
-    ) -> Result<run::RunView, EngineError> {
-        let done = self.step(id, Command::Retry { may_edit }).await?;
+    ) -> Result<RunView, EngineError> {
+        let done = self.step(id, Command::Retry { may_edit, viewer }).await?;
         let planned = done.state.running.or(done.state.queued);
         planned
             .map(|it| it.view())
@@ -200,13 +192,13 @@ impl RunEngine {
     /// Returns [`CommandError::AlreadyFinished`] when the run has ended.
     pub async fn cancel_run(
         &self,
-        id: ConversationId,
+        (id, viewer): (ConversationId, Viewer),
         run: RunId,
-    ) -> Result<run::RunView, EngineError> {
+    ) -> Result<RunDocument, EngineError> {
         self.step(id, Command::CancelRun { run }).await?;
         let found = run::find(self.context.db.reader(), run).await?;
         found
-            .map(|it| it.view())
+            .map(|it| it.document(viewer))
             .ok_or(CommandError::NotFound.into())
     }
 
@@ -296,16 +288,17 @@ impl RunEngine {
         scheduler::step(&self.context, id, command).await
     }
 
-    /// Performs a step about a message and returns that message after the step.
+    /// Performs a step about a message and returns that message after the step, as the viewer sees it.
     pub(super) async fn step_for_message(
         &self,
         id: ConversationId,
+        viewer: Viewer,
         command: Command,
     ) -> Result<message::MessageView, EngineError> {
         let done = self.step(id, command).await?;
         let target = done.state.facts.target().map(|it| &it.row);
         let row = done.message.as_ref().or(target);
-        Ok(self.message_view(&done, row.ok_or(CommandError::NotFound)?))
+        Ok(self.message_view(&done, viewer, row.ok_or(CommandError::NotFound)?))
     }
 
     /// Counts tokens on a blocking thread: it is CPU work, and the first call loads the tables.
@@ -318,7 +311,12 @@ impl RunEngine {
         Ok(counting.await?)
     }
 
-    fn message_view(&self, done: &StepResult, row: &message::Model) -> message::MessageView {
+    fn message_view(
+        &self,
+        done: &StepResult,
+        viewer: Viewer,
+        row: &message::Model,
+    ) -> message::MessageView {
         let author = done.state.member(row.space_membership_id);
         let name = author.map_or("", |it| it.cached_display_name.as_str());
         let view = row.view(
@@ -326,6 +324,6 @@ impl RunEngine {
             done.state.facts.target().map_or(0, |it| it.n_swipes),
             Some(&self.context.markdown),
         );
-        done.annotations.annotate(view)
+        done.annotations.annotate(view, viewer)
     }
 }

@@ -10,8 +10,9 @@ use utoipa::openapi::{Ref, Schema};
 
 use crate::conversations::annotations::reaction::ReactionView;
 use crate::conversations::message;
-use crate::runs::reading::views::{ConversationState, RoundView};
+use crate::runs::reading::views::{ConversationState, RoundDocument};
 use crate::runs::store::run;
+use crate::runs::store::run_view::{RunDocument, RunView};
 
 /// A run starts to write.
 #[derive(Debug, Serialize, ToSchema)]
@@ -106,7 +107,7 @@ pub struct ReactionsUpdated {
 pub struct RunEvent {
     pub conversation_id: ConversationId,
     pub rev: i64,
-    pub run: run::RunView,
+    pub run: RunView,
     /// Only for a failed run.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = optional_error)]
@@ -147,11 +148,19 @@ pub struct QueueUpdated {
     pub conversation_id: ConversationId,
     pub rev: i64,
     pub state: ConversationState,
-    pub round: Option<RoundView>,
-    pub queued_run: Option<run::RunView>,
-    pub running_run: Option<run::RunView>,
+    pub round: Option<RoundDocument>,
+    pub queued_run: Option<RunDocument>,
+    pub running_run: Option<RunDocument>,
     /// Null while auto mode is off.
     pub auto_mode_turns_left: Option<i64>,
+}
+
+/// The conversation changed in a way that the subscriber does not see: in place of an event about a
+/// whisper of others, so that `rev` stays consecutive.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RevAdvanced {
+    pub conversation_id: ConversationId,
+    pub rev: i64,
 }
 
 /// A conversation of the space has a new message; for lists of conversations.
@@ -196,6 +205,7 @@ named! {
     StreamComplete => "stream_complete";
     TypingStop => "typing_stop";
     QueueUpdated => "queue_updated";
+    RevAdvanced => "rev_advanced";
     Activity => "activity";
     CopilotCandidate => "copilot_candidate";
     CopilotCandidateError => "copilot_candidate_error";

@@ -12,6 +12,7 @@ use base::ids::{ConversationId, RunId, SpaceId};
 use sea_orm::{DatabaseTransaction, DbErr, EntityTrait};
 use tokio::task::JoinError;
 
+use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::jobs::batch_size::{BatchRange, BatchSize};
 use crate::conversations::jobs::deletion::DeletedBatch;
 use crate::conversations::jobs::job::{JobStatus, StoredJobKind};
@@ -21,7 +22,7 @@ use crate::db::backend::Backend;
 use crate::memories::summaries::summary_branching::copy_summaries;
 use crate::runs::error::EngineError;
 use crate::runs::reading::views;
-use crate::runs::scheduling::command::{Command, CommandError};
+use crate::runs::scheduling::command::{Command, CommandError, VersionRequest};
 use crate::runs::scheduling::{scheduler, space_changes};
 use crate::runs::services::RunServices;
 use crate::runs::store::run;
@@ -200,7 +201,7 @@ impl BatchContext<'_> {
         let (Some(branch), Some(space)) = (job.conversation_id, job.space_id) else {
             return Ok(());
         };
-        let view = views::load_conversation(&self.context.db, branch).await?;
+        let view = views::load_conversation(&self.context.db, branch, Viewer::Outsider).await?;
         let event = events::conversation_updated(space, &view);
         self.context.hub.publish(event);
         Ok(())
@@ -367,7 +368,12 @@ pub async fn reply_to_branch_tail(
     let done = match scheduler::step(context, branch, Command::ReplyToTail).await {
         // The branch ends with the message that is to be regenerated.
         Err(EngineError::Rejected(CommandError::NothingToRegenerate)) => {
-            let again = Command::Regenerate { message: None, by };
+            let viewer = Viewer::Server; // the branch was created for one who sees its last message
+            let again = Command::Regenerate(VersionRequest {
+                message: None,
+                by,
+                viewer,
+            });
             scheduler::step(context, branch, again).await?
         }
         done => done?,

@@ -25,7 +25,7 @@
 //! Start with `command` (the inputs) and `engine` (the operations that handlers call).
 
 pub mod active_jobs;
-pub mod announce;
+pub mod announcements;
 pub mod background_jobs;
 pub mod cluster_receiver;
 pub mod conversation_start;

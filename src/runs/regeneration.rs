@@ -5,6 +5,7 @@
 use base::ids::{ConversationId, MembershipId, MessageId, RunId, UserId};
 use sea_orm::EntityTrait;
 
+use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::branching::NewBranch;
 use crate::conversations::jobs::job;
 use crate::conversations::jobs::job::JobSubject;
@@ -14,15 +15,16 @@ use crate::memories::summaries::summary_branching::copy_summaries;
 use crate::runs::deletions::{MAX_SHORT_BYTES, MAX_SHORT_MESSAGES, MAX_WAITED_MESSAGES};
 use crate::runs::engine::RunEngine;
 use crate::runs::error::EngineError;
-use crate::runs::scheduling::command::{Command, CommandError};
+use crate::runs::scheduling::command::{Command, CommandError, VersionRequest};
 use crate::runs::scheduling::scheduler::StepResult;
 use crate::runs::store::run;
+use crate::runs::store::run_view::RunView;
 use crate::runs::{background_jobs, job_batches};
 
 /// The result of a regenerate.
 #[derive(Debug)]
 pub struct RegenerateResult {
-    pub run: run::RunView,
+    pub run: RunView,
     /// The conversation in which the run writes.
     pub conversation: ConversationId,
     /// Set if that is a branch created for this run, which was not announced yet.
@@ -35,6 +37,8 @@ pub struct BranchRequest {
     pub conversation: ConversationId,
     /// The last message of the branch.
     pub at: MessageId,
+    /// The branch contains all whispers, but it can start only at a message that this viewer sees.
+    pub viewer: Viewer,
     pub title: String,
     /// The user who requested it and who owns the job, if one is needed.
     pub user: Option<UserId>,
@@ -65,6 +69,7 @@ pub struct Requester {
     pub user: Option<UserId>,
     /// The displayed name.
     pub name: String,
+    pub viewer: Viewer,
 }
 
 /// A branch that was created completely, or the job that will fill it.
@@ -87,6 +92,7 @@ impl RunEngine {
         let fork = BranchRequest {
             conversation,
             at,
+            viewer: Viewer::Server,
             title,
             user: None,
         };
@@ -157,7 +163,10 @@ impl RunEngine {
                 let parent = parent.filter(|(row, space)| !row.is_hidden && !space.is_hidden);
                 let (parent, space) = parent.ok_or(CommandError::NotFound)?;
                 let at = message::find_in_conversation(tx, parent.id, fork.at).await?;
-                let is_shown = |it: &message::Model| it.visibility != message::Visibility::Hidden;
+                let is_shown = |it: &message::Model| {
+                    it.visibility != message::Visibility::Hidden
+                        && fork.viewer.sees(it.audience.as_ref())
+                };
                 let at = at.filter(is_shown).ok_or(CommandError::NotFound)?;
                 let (queued, running) = run::find_active(tx, parent.id).await?;
                 let is_for = |it: run::Model| it.debug.target_message_id == Some(at.id);
@@ -230,6 +239,7 @@ impl RunEngine {
         let by = Requester {
             user: None,
             name: by,
+            viewer: Viewer::Server,
         };
         match self.plan_regeneration(conversation, message, by).await? {
             RegenerationPlan::Run(run) => Ok(*run),
@@ -271,10 +281,11 @@ impl RunEngine {
         message: Option<MessageId>,
         by: Requester,
     ) -> Result<RegenerationPlan, EngineError> {
-        let again = Command::Regenerate {
+        let again = Command::Regenerate(VersionRequest {
             message,
             by: by.name.clone(),
-        };
+            viewer: by.viewer,
+        });
         let at = match self.step(conversation, again).await {
             Ok(done) => return Ok(RegenerationPlan::Run(Box::new(regenerate_result(done)?))),
             Err(EngineError::Rejected(CommandError::BranchRequired(at))) => at,
@@ -283,6 +294,7 @@ impl RunEngine {
         let fork = BranchRequest {
             conversation,
             at,
+            viewer: by.viewer,
             title: String::new(),
             user: by.user,
         };
@@ -350,40 +362,17 @@ impl RunEngine {
         Err(full.into())
     }
 
-    /// Adds a version to an AI's message, wherever it is: this one, or the tail. Later messages stay.
-    /// `by` is the displayed name of the user who requested it.
+    /// Adds a version to an AI's message, wherever it is. Later messages stay.
     ///
     /// # Errors
     /// Returns `NotAnAiMessage`, `NothingToRegenerate`, `NoSpeaker` or `NotFound`.
     pub async fn regenerate_in_place(
         &self,
         conversation: ConversationId,
-        message: Option<MessageId>,
-        by: String,
+        request: VersionRequest,
     ) -> Result<RegenerateResult, EngineError> {
-        let command = Command::RegenerateInPlace { message, by };
+        let command = Command::RegenerateInPlace(request);
         regenerate_result(self.step(conversation, command).await?)
-    }
-
-    /// Shows another swipe of a message; `by` is the membership that selects it.
-    ///
-    /// # Errors
-    /// Returns `EditConflict` when `expected_version` is not the current version,
-    /// `MessageBeingWritten` while a run writes into the message, or `NoSuchSwipe`.
-    pub async fn select_swipe(
-        &self,
-        conversation: ConversationId,
-        message: MessageId,
-        (position, expected_version): (i64, Option<i64>),
-        by: Option<MembershipId>,
-    ) -> Result<message::MessageView, EngineError> {
-        let command = Command::SelectSwipe {
-            message,
-            position,
-            expected_version,
-            by,
-        };
-        self.step_for_message(conversation, command).await
     }
 }
 

@@ -22,7 +22,7 @@ use crate::characters::{asset, card_store, character_asset};
 use crate::conversations::chats::import_writer::ChatImportError;
 use crate::space_transfer::document;
 use crate::space_transfer::import_data::invalid_file;
-use crate::space_transfer::picture_transfer::SpooledPictures;
+use crate::space_transfer::pictures::spooled_pictures::SpooledPictures;
 use crate::spaces::membership;
 
 /// The maximum length of an asset's path, in bytes.

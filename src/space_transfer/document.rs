@@ -5,7 +5,8 @@
 //! memories, the summaries, and the pictures of messages.
 //!
 //! **Invariant:** the file contains nothing that grants access or causes costs: no keys, passwords,
-//! invites or provider addresses. A deleted message is an empty entry that keeps its number.
+//! invites or provider addresses. A deleted message is an empty entry that keeps its number. A whisper that
+//! the exporting person does not see is not in the file, nor are the rounds and runs that follow from it.
 
 use base::clock::Timestamp;
 use base::ids::RoundId;
@@ -221,6 +222,9 @@ pub struct ExportedMessage {
     /// Whether it is out of character; missing in older files.
     #[serde(default)]
     pub is_ooc: bool,
+    /// The memberships that see it; missing: everyone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audience: Option<Vec<i64>>,
     pub active_swipe: i64,
     /// The membership that selected it.
     #[serde(default)]
@@ -289,6 +293,9 @@ pub struct ExportedRound {
     pub state: round::RoundState,
     pub cursor: i64,
     pub trigger_seq: Option<i64>,
+    /// The memberships that see it; missing: everyone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audience: Option<Vec<i64>>,
     pub seed: i64,
     pub ended_reason: Option<String>,
     pub created_at: Timestamp,
@@ -318,6 +325,9 @@ pub struct ExportedRun {
     pub reason: run::RunReason,
     #[serde(rename = "seat")]
     pub membership: i64,
+    /// The memberships that see it; missing: everyone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audience: Option<Vec<i64>>,
     pub run_after: Option<Timestamp>,
     pub burst_started_at: Option<Timestamp>,
     pub created_at: Timestamp,

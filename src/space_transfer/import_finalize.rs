@@ -29,9 +29,8 @@ use crate::db::connect::Db;
 use crate::memories::models::model_setting;
 use crate::presets::preset;
 use crate::space_transfer::import_data::{FileHead, IdMap, invalid_file, object_or_empty};
-use crate::space_transfer::{
-    asset_transfer, document, import_lore_state, lorebook_transfer, picture_transfer,
-};
+use crate::space_transfer::pictures::picture_transfer;
+use crate::space_transfer::{asset_transfer, document, import_lore_state, lorebook_transfer};
 use crate::spaces::membership::{MembershipKind, MembershipRole, MembershipStatus};
 use crate::spaces::{membership, roster_changes, space};
 

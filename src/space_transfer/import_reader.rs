@@ -19,9 +19,8 @@ use crate::memories::transfer::{line_reader, summary_line};
 use crate::space_transfer::document::Manifest;
 use crate::space_transfer::import_data::FileHead;
 use crate::space_transfer::limits::TransferLimits;
-use crate::space_transfer::{
-    asset_transfer, document, limits, lorebook_transfer, picture_transfer,
-};
+use crate::space_transfer::pictures::picture_transfer;
+use crate::space_transfer::{asset_transfer, document, limits, lorebook_transfer};
 
 /// The text bytes of a batch, which is one transaction.
 const MAX_BATCH_BYTES: usize = 256 * 1024;

@@ -1,7 +1,7 @@
 //! Writes imported rows into the hidden space of an import: first its settings, memberships and
 //! conversations, then messages in batches. `import_finalize.rs` has the last transaction.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use base::clock::Timestamp;
@@ -23,7 +23,10 @@ use crate::conversations::{conversation, message, newest_messages};
 use crate::db::connect::Db;
 use crate::prompt::space_variable;
 use crate::space_transfer::document;
-use crate::space_transfer::import_data::{FileHead, IdMap, invalid_file, object_or_empty};
+use crate::space_transfer::import_data::{
+    FileHead, IdMap, invalid_file, load_message_ids, object_or_empty,
+};
+use crate::spaces::membership::MembershipKind;
 use crate::spaces::{membership, roster_changes, space};
 
 /// Sets the settings of the hidden space, and creates its memberships, all unassigned, and its
@@ -42,6 +45,9 @@ pub async fn create_contents(
             for membership in &head.memberships {
                 let row = empty_membership(hidden, membership).insert(tx).await?;
                 ids.memberships.insert(membership.key, row.id);
+                if membership.kind == MembershipKind::Character {
+                    ids.characters.insert(row.id);
+                }
             }
             for it in &head.conversations {
                 let parent = it.parent.map(|key| ids.conversations.get(&key).copied());
@@ -213,6 +219,7 @@ fn message_row(
     let membership = |key: i64| ids.memberships.get(&key).copied();
     let author =
         membership(line.membership).ok_or_else(|| invalid_file("the author of a message"))?;
+    let audience = ids.audience(line.audience.as_deref(), [author]);
     let active = usize::try_from(line.active_swipe).unwrap_or(usize::MAX);
     let shown = match line.texts.get(active) {
         Some(text) => text.content.clone(),
@@ -232,6 +239,8 @@ fn message_row(
         visibility: line.visibility,
         is_remembered: line.remember,
         is_ooc: line.is_ooc && line.role == message::MessageRole::User,
+        is_for_people: ids.is_for_people(audience.as_ref()),
+        audience,
         conversation_run_id: None,
         active_swipe: line.active_swipe,
         swipe_chosen_by: line.swipe_chosen_by.and_then(membership),
@@ -295,20 +304,11 @@ impl ImportedAnnotations {
         target: &SpaceTarget,
         ids: &IdMap,
     ) -> Result<(), DbErr> {
-        let seqs: Vec<i64> = self.named_seqs().collect();
+        let seqs: BTreeSet<i64> = self.named_seqs().collect();
         if seqs.is_empty() {
             return Ok(());
         }
-        let found: Vec<(i64, MessageId)> = message::Entity::find()
-            .select_only()
-            .column(message::Column::Seq)
-            .column(message::Column::Id)
-            .filter(message::Column::ConversationId.eq(target.conversation))
-            .filter(message::Column::Seq.is_in(seqs))
-            .into_tuple()
-            .all(tx)
-            .await?;
-        let messages: HashMap<i64, MessageId> = found.into_iter().collect();
+        let messages = load_message_ids(tx, target.conversation, seqs).await?;
         let answers = self.answered.iter();
         let answers =
             answers.filter_map(|(seq, to)| Some((*messages.get(seq)?, *messages.get(to)?)));

@@ -1,7 +1,7 @@
 //! Imports the run history of a conversation in batches: ended rounds and runs, their prompts, and
 //! which run wrote which text. Requires that all messages exist.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use base::clock::Timestamp;
@@ -10,7 +10,6 @@ use sea_orm::ActiveValue::Set;
 use sea_orm::sea_query::{CaseStatement, Expr};
 use sea_orm::{
     ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel, QueryFilter,
-    QuerySelect,
 };
 
 use crate::conversations::chats::import_job;
@@ -22,7 +21,7 @@ use crate::rounds::{round, slot};
 use crate::runs::store::{queue, run};
 use crate::space_transfer::document;
 use crate::space_transfer::document::{ExportedAuthorship, ExportedHistory};
-use crate::space_transfer::import_data::{IdMap, invalid_file};
+use crate::space_transfer::import_data::{IdMap, invalid_file, load_message_ids};
 
 /// More rounds than any real conversation has; their ids are held in memory.
 const MAX_ROUNDS: usize = 500_000;
@@ -93,7 +92,7 @@ pub async fn write_batch(
             let history_ids = HistoryIdMap {
                 space: target.space,
                 conversation,
-                memberships: &id_map.memberships,
+                map: &id_map,
                 messages: &ids,
             };
             let mut rows = HistoryRows::default();
@@ -132,13 +131,13 @@ fn referenced_seqs(entry: &ExportedHistory) -> Vec<i64> {
 struct HistoryIdMap<'a> {
     space: SpaceId,
     conversation: ConversationId,
-    memberships: &'a HashMap<i64, MembershipId>,
+    map: &'a IdMap,
     messages: &'a HashMap<i64, MessageId>,
 }
 
 impl HistoryIdMap<'_> {
     fn membership(&self, key: i64) -> Result<MembershipId, ChatImportError> {
-        let membership = self.memberships.get(&key).copied();
+        let membership = self.map.memberships.get(&key).copied();
         membership.ok_or_else(|| invalid_file("the speaker of a run"))
     }
 
@@ -172,6 +171,7 @@ impl HistoryRows {
         if round.status == round::RoundStatus::Active {
             return Err(invalid_file("the rounds"));
         }
+        let audience = ids.map.audience_of_round(&round)?;
         let mut slots = Vec::with_capacity(round.slots.len());
         for slot in round.slots {
             slots.push(slot::Slot {
@@ -196,6 +196,7 @@ impl HistoryRows {
             state: round.state,
             cursor: round.cursor,
             trigger_message_id: ids.message(round.trigger_seq),
+            audience,
             seed: round.seed,
             ended_reason: parse_word(round.ended_reason)?,
             created_at: round.created_at,
@@ -214,6 +215,7 @@ impl HistoryRows {
             return Err(invalid_file("the runs"));
         }
         let id = RunId::new();
+        let speaker = ids.membership(run.membership)?;
         let wrote = run.wrote.iter().map(|wrote| (id, *wrote));
         self.authorships.extend(wrote);
         if let Some(prompt) = run.prompt {
@@ -251,7 +253,8 @@ impl HistoryRows {
             kind: run.kind,
             status: run.status,
             reason: run.reason,
-            speaker_space_membership_id: ids.membership(run.membership)?,
+            speaker_space_membership_id: speaker,
+            audience: ids.map.audience(run.audience.as_deref(), [speaker]),
             run_after: run.run_after,
             burst_started_at: run.burst_started_at,
             created_at: run.created_at,
@@ -366,27 +369,4 @@ async fn set_swipe_run_ids(
         .exec(tx)
         .await
         .map(|_| ())
-}
-
-/// Returns the ids of the messages of a conversation with these `seq`s.
-async fn load_message_ids(
-    tx: &impl ConnectionTrait,
-    conversation: ConversationId,
-    seqs: BTreeSet<i64>,
-) -> Result<HashMap<i64, MessageId>, DbErr> {
-    let seqs: Vec<i64> = seqs.into_iter().collect();
-    let mut ids = HashMap::new();
-    for piece in seqs.chunks(ROWS_PER_STATEMENT) {
-        let found: Vec<(i64, MessageId)> = message::Entity::find()
-            .select_only()
-            .column(message::Column::Seq)
-            .column(message::Column::Id)
-            .filter(message::Column::ConversationId.eq(conversation))
-            .filter(message::Column::Seq.is_in(piece.iter().copied()))
-            .into_tuple()
-            .all(tx)
-            .await?;
-        ids.extend(found);
-    }
-    Ok(ids)
 }

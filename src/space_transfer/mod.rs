@@ -2,10 +2,7 @@
 
 pub mod asset_transfer;
 pub mod document;
-pub mod export_documents;
-pub mod export_messages;
-pub mod export_run_history;
-pub mod export_writer;
+pub mod export;
 pub mod import_data;
 pub mod import_finalize;
 pub mod import_lore_state;
@@ -14,5 +11,5 @@ pub mod import_rows;
 pub mod import_run_history;
 pub mod limits;
 pub mod lorebook_transfer;
-pub mod picture_transfer;
+pub mod pictures;
 pub mod space_import;

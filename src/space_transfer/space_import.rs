@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use base::ids::{ImportId, SpaceId};
 use tavern::chats::batches::LineReport;
+use tavern::import_warning::ImportWarning;
 use tokio::sync::mpsc;
 
 use crate::accounts::user;
@@ -68,6 +69,8 @@ struct CreatedSpace {
     memories: MemoryImporter,
     summaries: SummaryImporter,
     assets: Option<asset_transfer::SpooledAssets>,
+    /// The whispers to memberships that are not in the file.
+    audiences: LineReport,
 }
 
 async fn import_file(
@@ -108,6 +111,7 @@ async fn import_file(
                     n_messages: 0,
                     round_ids: (0, RoundIds::default()),
                     assets: None,
+                    audiences: LineReport::default(),
                 });
             }
             (ImportEvent::Messages(key, batch), Some(created_space)) => {
@@ -147,10 +151,11 @@ async fn import_file(
         ids: there.ids,
         assets: Arc::new(there.assets.ok_or(ChatImportError::Canceled)?),
         n_messages: there.n_messages,
-        report: join_reports(
+        report: join_reports([
+            there.audiences,
             there.memories.into_report().into_line_report(),
             there.summaries.into_report(),
-        ),
+        ]),
         now: tools.clock.now(),
     };
     import_finalize::finish(&tools.db, result).await
@@ -174,11 +179,29 @@ fn summary_importer(
     SummaryImporter::new(tools.db.clone(), ranges.collect(), person)
 }
 
-fn join_reports(mut first: LineReport, second: LineReport) -> LineReport {
-    first.n_skipped += second.n_skipped;
-    first.n_repaired += second.n_repaired;
-    first.lines.extend(second.lines);
-    first
+fn join_reports(all: impl IntoIterator<Item = LineReport>) -> LineReport {
+    let mut joined = LineReport::default();
+    for it in all {
+        joined.n_skipped += it.n_skipped;
+        joined.n_repaired += it.n_repaired;
+        joined.lines.extend(it.lines);
+    }
+    joined
+}
+
+/// Records the messages of a batch whose audience names memberships that are not in the file; a line is the
+/// number of a message.
+fn record_unknown_audiences(there: &mut CreatedSpace, batch: &[document::ExportedMessage]) {
+    let ids = &there.ids;
+    for it in batch
+        .iter()
+        .filter(|it| ids.has_unknown(it.audience.as_deref()))
+    {
+        let sentence = "It is a whisper to a member who is not in the file.";
+        let warning = ImportWarning::new("audience_unknown", sentence);
+        let line = u64::try_from(it.seq).unwrap_or_default();
+        there.audiences.record(line, &warning, false);
+    }
 }
 
 /// Returns the imported members by their names. Memories of people who are not in the new space are not
@@ -224,10 +247,11 @@ async fn write_messages(
     key: i64,
     batch: Vec<document::ExportedMessage>,
 ) -> Result<(), ChatImportError> {
-    let conversations = &created.ids.conversations;
     let parent = created.head.conversations.iter().find(|it| it.key == key);
     let parent = parent.and_then(|it| it.parent);
+    record_unknown_audiences(created, &batch);
     created.n_messages += i64::try_from(batch.len()).unwrap_or(0);
+    let conversations = &created.ids.conversations;
     let target = SpaceTarget {
         conversation: conversations[&key],
         parent: parent.and_then(|key| conversations.get(&key).copied()),

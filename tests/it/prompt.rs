@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 use base::ids::ConversationId;
 use sea_orm::ActiveValue::{Set, Unchanged};
 use sea_orm::{ActiveModelTrait, ConnectionTrait, DbErr};
+use troupe::conversations::audience::viewer::Viewer;
 use troupe::conversations::message::MessageRole;
 use troupe::conversations::{conversation, timeline};
 use troupe::prompt::blocks::BlockKind;
-use troupe::runs::execution::preparation;
+use troupe::runs::reading::prompt_preview;
 
 use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::engine_test::EngineTest;
@@ -47,7 +48,7 @@ on_sqlite! {
         let ada = app.membership("Ada").await.id;
         write_history(&app, 1_800).await;
 
-        let preview = preparation::preview(app.engine.context(), app.conversation, ada, None);
+        let preview = prompt_preview::load(app.engine.context(), app.conversation, (ada, Viewer::Server), None);
         let (_, built) = preview.await.unwrap().unwrap();
 
         let built = built.unwrap();
@@ -115,7 +116,7 @@ async fn cost_of_prompt(
         )
         .await;
         let started = Instant::now();
-        let preview = preparation::preview(app.engine.context(), id, ada, None);
+        let preview = prompt_preview::load(app.engine.context(), id, (ada, Viewer::Server), None);
         let built = preview.await.unwrap().unwrap().1.unwrap();
         (built, started.elapsed())
     };

@@ -1,5 +1,6 @@
-//! Cleans a model's text while it streams: removes control characters, whitespace at both ends and
-//! the speaker's own `Name:`, and cuts the text where another member's `Name:` begins a line.
+//! Cleans a model's text while it streams: removes control characters, whitespace at both ends, the
+//! speaker's own `Name:` and a marker such as `(whispered to Ann)`, and cuts the text where another
+//! member's `Name:` begins a line.
 //!
 //! **Invariant:** the results of [`ReplyTrimmer::push`] and [`ReplyTrimmer::finish`] together are
 //! the final text: no output is ever taken back, and the text does not depend on how it was split
@@ -11,6 +12,9 @@ use std::mem;
 use crate::name_prefix;
 use crate::name_prefix::{NamePrefixes, PrefixMatch};
 use crate::text::stop_sequences::StopSequences;
+
+/// A parenthesis that is longer, in bytes, is no marker.
+const MAX_MARKER_BYTES: usize = 1_000;
 
 /// The state between two chunks of one text.
 #[derive(Debug, Clone)]
@@ -26,6 +30,8 @@ pub struct ReplyTrimmer {
     head: String,
     /// Asterisks that opened before the own name; their counterpart may follow its colon.
     unclosed: String,
+    /// How a marker begins that the text loses at its start, through the closing parenthesis.
+    marker: Option<&'static str>,
     stops: StopSequences,
     /// The text continues another one, so whitespace at its start is kept.
     is_continuation: bool,
@@ -60,6 +66,7 @@ impl ReplyTrimmer {
             blanks: String::new(),
             head: String::new(),
             unclosed: String::new(),
+            marker: None,
             stops: StopSequences::default(),
             is_continuation: false,
             is_mid_line: false,
@@ -86,6 +93,15 @@ impl ReplyTrimmer {
         Self {
             is_continuation: true,
             is_mid_line,
+            ..self
+        }
+    }
+
+    /// Returns the trimmer that also removes a marker at the start of the text, before or after the own
+    /// name: one that begins like this and ends with `)` on the same line.
+    pub fn without_marker(self, begins: Option<&'static str>) -> Self {
+        Self {
+            marker: begins,
             ..self
         }
     }
@@ -176,6 +192,12 @@ impl ReplyTrimmer {
             return;
         }
         self.head.push(it);
+        if self.may_be_marker() {
+            if it == ')' {
+                self.head.clear();
+            }
+            return;
+        }
         match self.names.match_prefix(&self.head) {
             PrefixMatch::Undecided => {}
             PrefixMatch::NotAName => self.release_head(out),
@@ -188,6 +210,16 @@ impl ReplyTrimmer {
             }
             PrefixMatch::Name(_) => self.drop_own_name(),
         }
+    }
+
+    /// Returns whether the text so far is a marker or the beginning of one.
+    fn may_be_marker(&self) -> bool {
+        let is_start = self.position == LinePosition::Start && !self.is_continuation;
+        let begins = |marker: &str| {
+            let n = marker.len().min(self.head.len());
+            self.head.as_bytes()[..n] == marker.as_bytes()[..n]
+        };
+        is_start && self.head.len() <= MAX_MARKER_BYTES && self.marker.is_some_and(begins)
     }
 
     /// Returns a line's beginning that is not a name; its trailing whitespace stays held back.

@@ -39,6 +39,33 @@ fn control_characters_are_removed_except_line_breaks_and_tabs() {
 }
 
 #[test]
+fn the_marker_of_a_whisper_is_removed_at_the_beginning() {
+    let trimmer = || ada_trimmer().without_marker(Some("(whispered to "));
+    for text in [
+        "(whispered to Bob) Hello.",
+        " (whispered to Bob, Sir Lancelot)\nHello.",
+        "Ada: (whispered to Bob) Hello.",
+        "**Ada:** (whispered to Bob) Hello.",
+        "(whispered to Bob) Ada: Hello.",
+    ] {
+        assert_eq!(clean(trimmer(), text), "Hello.", "{text:?}");
+    }
+    for kept in [
+        "(whispered to\nBob) Hello.",
+        "(whispered to nobody in particular",
+        "(whispering) Hello.",
+        "Hello. (whispered to Bob) Bye.",
+        "(whi",
+    ] {
+        assert_eq!(clean(trimmer(), kept), kept);
+    }
+    let marked = "(whispered to Bob) Hello.";
+    assert_eq!(clean(ada_trimmer(), marked), marked, "no prompt had one");
+    let continued = trimmer().continuing(true);
+    assert_eq!(clean(continued, marked), marked);
+}
+
+#[test]
 fn the_name_of_the_speaker_is_removed_only_at_the_beginning() {
     for own in [
         "Ada: ",

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::{Channel, DatabasePosition, MAX_REORDERED};
-use crate::envelope::{Envelope, Payload, StreamBoundary, StreamFrame};
+use crate::envelope::{Envelope, Payload, Receivers, StreamBoundary, StreamFrame};
 use crate::outbox::{NextItem, Outbox};
 use crate::topic::Topic;
 
@@ -16,7 +16,12 @@ const RUN: Uuid = Uuid::from_u128(1);
 
 fn envelope(payload: Payload) -> Arc<Envelope> {
     let topic = Topic::Conversation(HERE);
-    Arc::new(Envelope { topic, payload })
+    let receivers = Receivers::Everyone;
+    Arc::new(Envelope {
+        topic,
+        receivers,
+        payload,
+    })
 }
 
 fn durable(rev: i64) -> Arc<Envelope> {

@@ -11,6 +11,7 @@ use bytestring::ByteString;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+pub use crate::receivers::Receivers;
 use crate::topic::Topic;
 
 /// An event: declared in the module where it happens, read only by clients.
@@ -33,6 +34,8 @@ pub enum Protocol {
 #[derive(Clone, Debug)]
 pub struct Envelope {
     pub topic: Topic,
+    /// Which subscribers of the topic receive it.
+    pub receivers: Receivers,
     pub payload: Payload,
 }
 
@@ -135,6 +138,7 @@ impl Envelope {
     ) -> Self {
         Self {
             topic,
+            receivers: Receivers::Everyone,
             payload: Payload::Stream(StreamFrame::new(encode(event), (run, lease), mark)),
         }
     }
@@ -143,6 +147,7 @@ impl Envelope {
     pub fn delta(delta: StreamDelta) -> Self {
         Self {
             topic: Topic::Conversation(ConversationId(delta.conversation)),
+            receivers: Receivers::Everyone,
             payload: Payload::Delta(delta),
         }
     }
@@ -151,6 +156,7 @@ impl Envelope {
     pub fn except_user(topic: Topic, event: &impl Event, except: UserId) -> Self {
         Self {
             topic,
+            receivers: Receivers::Everyone,
             payload: Payload::ExceptUser {
                 json: encode(event),
                 except,
@@ -188,6 +194,7 @@ impl Envelope {
     pub fn control(user: UserId, order: SocketControl) -> Self {
         Self {
             topic: Topic::User(user),
+            receivers: Receivers::Everyone,
             payload: Payload::Control(order),
         }
     }
@@ -195,6 +202,7 @@ impl Envelope {
     fn with_frame(topic: Topic, event: &impl Event, rev: Option<i64>) -> Self {
         Self {
             topic,
+            receivers: Receivers::Everyone,
             payload: Payload::Frame {
                 json: encode(event),
                 rev,

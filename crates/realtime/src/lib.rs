@@ -7,6 +7,7 @@
 //! | [`envelope`] | the trait of events, and envelopes, which are encoded events |
 //! | [`topic`] | what a socket can subscribe to |
 //! | [`hub`], [`channel`] | the subscribers of all topics, and of one with its order of events |
+//! | [`receivers`] | which subscribers of a topic receive an envelope |
 //! | [`outbox`] | the bounded queue of one socket |
 //! | [`presence`] | publishes who is connected, on all nodes |
 //! | [`presence_table`], [`remote_presence`] | who is connected to this node, and to the others |
@@ -23,6 +24,7 @@ pub mod metrics;
 pub mod outbox;
 pub mod presence;
 pub mod presence_table;
+pub mod receivers;
 pub mod remote_presence;
 pub mod socket_timeouts;
 pub mod topic;

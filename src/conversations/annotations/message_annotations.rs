@@ -10,6 +10,7 @@ use crate::attachments::attachment;
 use crate::conversations::annotations::quoted_message::QuotedMessage;
 use crate::conversations::annotations::reaction::ReactionView;
 use crate::conversations::annotations::{quoted_message, reaction};
+use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::message::{MessageView, Model, Visibility};
 
 /// The quoted messages, the reactions and the pictures of some messages.
@@ -50,12 +51,6 @@ impl MessageAnnotations {
         })
     }
 
-    /// Returns the `seq` of the message that a message answers.
-    pub fn quoted_seq(&self, id: MessageId) -> Option<i64> {
-        let quoted = self.targets.get(&id).and_then(|it| self.quoted.get(it));
-        quoted.map(|it| it.seq)
-    }
-
     /// Returns the reactions of a message.
     pub fn reactions_of(&self, id: MessageId) -> &[ReactionView] {
         self.reactions.get(&id).map_or(&[], Vec::as_slice)
@@ -66,10 +61,15 @@ impl MessageAnnotations {
         self.attachments.get(&id).map_or(&[], Vec::as_slice)
     }
 
-    /// Adds the annotations to the document of a message.
-    pub fn annotate(&self, mut view: MessageView) -> MessageView {
-        let target = self.targets.get(&view.id);
-        let quoted = target.and_then(|it| self.quoted.get(it));
+    /// Returns the message that a message answers.
+    pub fn quoted(&self, id: MessageId) -> Option<&QuotedMessage> {
+        self.targets.get(&id).and_then(|it| self.quoted.get(it))
+    }
+
+    /// Adds the annotations to the document of a message. It quotes only what the viewer sees.
+    pub fn annotate(&self, mut view: MessageView, viewer: Viewer) -> MessageView {
+        let quoted = self.quoted(view.id);
+        let quoted = quoted.filter(|it| viewer.sees(it.audience.as_ref()));
         view.reply_to = quoted.map(QuotedMessage::view);
         view.reactions = self.reactions.get(&view.id).cloned().unwrap_or_default();
         let pictures = self.attachments_of(view.id).iter();

@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 
-use base::ids::{ConversationId, MessageId};
+use base::clock::Timestamp;
+use base::ids::{ConversationId, MembershipId, MessageId};
 use sea_orm::sea_query::{CaseStatement, Expr, Func, SimpleExpr};
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, FromQueryResult, QueryFilter, QuerySelect,
@@ -12,6 +13,8 @@ use sea_orm::{
 use crate::attachments::{attachment, picture_text};
 use crate::conversations::annotations::quote;
 use crate::conversations::annotations::quote::QuoteView;
+use crate::conversations::audience::message_audience::Audience;
+use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::message::{Column, Entity, Visibility};
 use crate::spaces::membership;
 
@@ -26,6 +29,9 @@ pub struct QuotedMessage {
     pub active_swipe: i64,
     pub visibility: Visibility,
     pub is_ooc: bool,
+    pub is_for_people: bool,
+    pub created_at: Timestamp,
+    pub audience: Option<Audience>,
     pub has_attachments: bool,
     /// The beginning of its text, or the texts of its pictures if it has none.
     pub beginning: String,
@@ -80,6 +86,9 @@ pub async fn load(
             Column::Visibility,
             Column::IsOoc,
             Column::HasAttachments,
+            Column::IsForPeople,
+            Column::CreatedAt,
+            Column::Audience,
         ])
         .expr_as(SimpleExpr::from(beginning), "beginning")
         .expr_as(SimpleExpr::from(name), "author_name")
@@ -108,22 +117,26 @@ async fn quote_pictures(
     Ok(())
 }
 
-/// Returns whether a message of this conversation can be answered: it exists and is not hidden.
+/// Returns the audience of a message of this conversation that a member can answer: it exists, is not
+/// hidden, and they see it. `None` if there is no such message.
 ///
 /// # Errors
 /// Returns the database error if the query fails.
-pub async fn is_quotable(
+pub async fn find_quotable(
     db: &impl ConnectionTrait,
     conversation: ConversationId,
     id: MessageId,
-) -> Result<bool, DbErr> {
-    let found = Entity::find_by_id(id)
+    member: MembershipId,
+) -> Result<Option<Option<Audience>>, DbErr> {
+    Entity::find_by_id(id)
         .filter(Column::ConversationId.eq(conversation))
         .filter(Column::Visibility.ne(Visibility::Hidden))
+        .filter(Viewer::Member(member).condition((Entity, Column::Audience)))
         .select_only()
-        .column(Column::Id)
-        .into_tuple::<MessageId>();
-    Ok(found.one(db).await?.is_some())
+        .column(Column::Audience)
+        .into_tuple::<Option<Audience>>()
+        .one(db)
+        .await
 }
 
 /// Sets which message each of these messages answers, with one statement.

@@ -4,7 +4,8 @@
 //! The importing user may choose a membership for each name. Otherwise a name belongs to the member
 //! with this name or alias, former members included. The first unmatched user name is mapped to the
 //! importing user, because files of other frontends use arbitrary names for their owner. All other
-//! authors get new memberships with status removed, so that history keeps the name.
+//! authors get new memberships with status removed, so that history keeps the name. The names in the
+//! audience of a whisper are those of members only.
 
 use std::collections::HashMap;
 
@@ -42,6 +43,14 @@ pub enum AuthorTarget {
     New(AuthorName),
 }
 
+/// The members who see an imported whisper besides its author.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listeners {
+    pub members: Vec<MembershipId>,
+    /// Whether any of them is a character.
+    pub has_character: bool,
+}
+
 impl AuthorName {
     /// Returns the kind of the author's membership.
     pub fn kind(&self) -> MembershipKind {
@@ -58,6 +67,8 @@ pub struct AuthorMap {
     members: Vec<(MembershipKind, MembershipStatus, Vec<String>, MembershipId)>,
     /// The importing user, until a name is mapped to them.
     importer: Option<MembershipId>,
+    /// The importing user, who sees the whispers whose names are unknown.
+    reader: Option<MembershipId>,
     chosen: HashMap<String, AuthorChoice>,
     known: HashMap<AuthorName, AuthorTarget>,
     n_new: usize,
@@ -78,6 +89,7 @@ impl AuthorMap {
         Self {
             members: named.collect(),
             importer,
+            reader: importer,
             chosen,
             known: HashMap::new(),
             n_new: 0,
@@ -96,6 +108,25 @@ impl AuthorMap {
         };
         self.known.insert(name, author.clone());
         author
+    }
+
+    /// Returns the members who see a whisper to these names: one for each name, an active one if possible,
+    /// or the importing user alone if no name is known.
+    pub fn listeners(&self, names: &[String]) -> Listeners {
+        let known = names.iter().filter_map(|name| {
+            let folded_name = fold_name(name);
+            let members = self.members.iter();
+            let named = members.filter(|(.., names, _)| names.contains(&folded_name));
+            named.min_by_key(|(_, status, ..)| *status != MembershipStatus::Active)
+        });
+        let (kinds, members): (Vec<_>, Vec<_>) = known.map(|it| (it.0, it.3)).unzip();
+        Listeners {
+            members: match members.is_empty() {
+                true => self.reader.into_iter().collect(),
+                false => members,
+            },
+            has_character: kinds.contains(&MembershipKind::Character),
+        }
     }
 
     /// Returns the persona that an existing human member has in the file: the author's name, if it is

@@ -62,6 +62,23 @@ fn a_name_resolves_to_the_member_that_has_it() {
 }
 
 #[test]
+fn a_whisper_to_unknown_names_is_for_the_importing_user() {
+    let all = AuthorMap::new(&memberships(), Some(MembershipId(1)), HashMap::new());
+    let listeners = |names: &[&str]| {
+        let names: Vec<String> = names.iter().map(|it| (*it).to_owned()).collect();
+        let found = all.listeners(&names);
+        let members: Vec<i64> = found.members.iter().map(|it| it.0).collect();
+        (members, found.has_character)
+    };
+
+    assert_eq!(listeners(&["Zoe"]), (vec![1], false));
+    assert_eq!(listeners(&[]), (vec![1], false));
+    assert_eq!(listeners(&["Ben", "Zoe"]), (vec![5], false));
+    assert_eq!(listeners(&["the countess", "ben"]), (vec![3, 5], true));
+    assert_eq!(listeners(&["Ada"]).0.len(), 1, "of namesakes one");
+}
+
+#[test]
 fn the_first_unknown_person_is_the_importer_and_others_are_new() {
     let mut all = AuthorMap::new(&memberships(), Some(MembershipId(1)), HashMap::new());
 

@@ -14,6 +14,8 @@ use tavern::chats::export::{ExportedChatMessage, ExportedHeader, ExportedText};
 use tavern::chats::message::ChatRole;
 
 use crate::attachments::{attachment, picture_text};
+use crate::conversations::audience::message_audience::Audience;
+use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::message::{MessageRole, Visibility};
 use crate::conversations::{conversation, message, swipe, timeline, timeline_page};
 use crate::db::reading::row_slices;
@@ -35,6 +37,7 @@ pub struct ChatExporter<C> {
     db: C,
     format: ChatExportFormat,
     conversation: conversation::Model,
+    viewer: Viewer,
     names: HashMap<MembershipId, String>,
     memberships: Vec<membership::Model>,
     /// The `seq` of the last exported message; `None` before the header.
@@ -42,13 +45,14 @@ pub struct ChatExporter<C> {
 }
 
 impl<C: ConnectionTrait> ChatExporter<C> {
-    /// Starts an export.
+    /// Starts an export of what the viewer sees.
     ///
     /// # Errors
     /// Returns the database error if a query fails.
     pub async fn start(
         db: C,
         conversation: conversation::Model,
+        viewer: Viewer,
         format: ChatExportFormat,
     ) -> Result<Self, DbErr> {
         let memberships = membership::list_for_space(&db, conversation.space_id).await?;
@@ -60,6 +64,7 @@ impl<C: ConnectionTrait> ChatExporter<C> {
             db,
             format,
             conversation,
+            viewer,
             names,
             memberships,
             last_seq: None,
@@ -93,7 +98,11 @@ impl<C: ConnectionTrait> ChatExporter<C> {
             let pictures: Vec<String> = pictures.iter().map(picture_text::of).collect();
             let pictures = pictures.iter().map(String::as_str);
             let content = picture_text::after(message.content.clone(), pictures);
-            let exported = to_exported(name, message, &content);
+            let audience = message.audience.as_ref().map(|it| self.names_of(it));
+            let exported = ExportedChatMessage {
+                audience: audience.as_deref(),
+                ..to_exported(name, message, &content)
+            };
             match self.format {
                 ChatExportFormat::Txt => export::write_plain_text(&mut chunk, &exported),
                 ChatExportFormat::Jsonl => {
@@ -120,7 +129,8 @@ impl<C: ConnectionTrait> ChatExporter<C> {
                 return Ok(None);
             };
             at = *last;
-            let rows = timeline_page::load_messages(&self.db, self.conversation.id, &stubs).await?;
+            let scope = (self.conversation.id, self.viewer);
+            let rows = timeline_page::load_messages(&self.db, scope, &stubs).await?;
             // All of these were hidden after their ids were read; continue after them.
             if !rows.is_empty() {
                 return Ok(Some((at, rows)));
@@ -132,12 +142,19 @@ impl<C: ConnectionTrait> ChatExporter<C> {
         let id = self.conversation.id;
         // Exclude messages that were posted after the start.
         let page = timeline::TimelinePage::Between(at, self.conversation.last_seq + 1);
-        let mut stubs = timeline_page::load_stubs(&self.db, id, page, PAGE_SIZE).await?;
+        let mut stubs =
+            timeline_page::load_stubs(&self.db, (id, self.viewer), page, PAGE_SIZE).await?;
         if self.format == ChatExportFormat::Jsonl {
             return take_fitting(&self.db, id, stubs).await;
         }
         stubs.truncate(row_slices::n_fitting(&stubs, row_slices::SLICE_BYTES));
         Ok(stubs)
+    }
+
+    fn names_of(&self, audience: &Audience) -> Vec<&str> {
+        let names = audience.members().iter();
+        let names = names.filter_map(|it| self.names.get(it));
+        names.map(String::as_str).collect()
     }
 
     fn header(&self) -> String {
@@ -218,6 +235,7 @@ fn to_exported<'a>(
         },
         is_excluded: message.visibility == Visibility::Excluded,
         is_ooc: message.is_ooc,
+        audience: None,
         sent_at: message.created_at,
         text: ExportedText {
             content,

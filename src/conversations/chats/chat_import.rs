@@ -184,7 +184,9 @@ impl<'a> ChatImporter<'a> {
         let author: AuthorTarget = self.chat.authors.resolve(name.clone());
         let persona = self.chat.authors.persona_name(&name, &author);
         self.last_sent_at = message.sent_at.unwrap_or(self.last_sent_at);
+        let audience = message.audience.as_ref();
         ImportedMessage {
+            listeners: audience.map(|it| self.chat.authors.listeners(it)),
             author,
             persona: persona.filter(|_| is_named),
             created_at: self.last_sent_at,

@@ -16,7 +16,8 @@ use serde_json::{Value, json};
 use tavern::chats::message::{ChatMessage, ChatRole, ChatText};
 
 use crate::characters::quota::{QuotaError, QuotaExceeded};
-use crate::conversations::chats::chat_authors::{AuthorName, AuthorTarget};
+use crate::conversations::audience::message_audience::Audience;
+use crate::conversations::chats::chat_authors::{AuthorName, AuthorTarget, Listeners};
 use crate::conversations::chats::import_job;
 use crate::conversations::message::{MessageRole, Visibility};
 use crate::conversations::{conversation, message, newest_messages, swipe, text_quota, timeline};
@@ -137,6 +138,8 @@ pub struct ImportedMessage {
     /// The name of the persona under which it was posted.
     pub persona: Option<String>,
     pub created_at: Timestamp,
+    /// Who sees it besides its author; `None`: everyone.
+    pub listeners: Option<Listeners>,
     pub message: ChatMessage,
 }
 
@@ -228,6 +231,10 @@ fn to_rows(
             false => Visibility::Normal,
         };
         message.is_ooc = entry.message.is_ooc;
+        if let Some(it) = entry.listeners {
+            message.is_for_people = !it.has_character && message.role == MessageRole::User;
+            message.audience = Audience::new(it.members.into_iter().chain([author]));
+        }
         let shown = texts[active].clone();
         shown.select_on(&mut message, i64::try_from(active).unwrap_or(0));
         if texts.len() == 1 {

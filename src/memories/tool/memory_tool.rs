@@ -10,6 +10,7 @@ use agent::tools::builtin::memory as memory_declaration;
 use agent::tools::parse_arguments;
 use agent::tools::tool::{ServerTool, ToolArguments, ToolResult};
 use async_trait::async_trait;
+use base::clock::Timestamp;
 use base::ids::{ConversationId, MembershipId, MemoryId};
 use llm::tool::Tool;
 use recall::content::folded;
@@ -43,6 +44,8 @@ pub struct MemoryTool {
     pub speaker: MembershipId,
     /// The switches of the speaker.
     pub switches: MemberSwitches,
+    /// Only memories of what was said since then are found; `None`: all.
+    pub heard_since: Option<Timestamp>,
     /// The conversation and its ancestors, as in [`RecallRequest`]; empty: no branch.
     pub lineage: BTreeMap<ConversationId, i64>,
     /// The ids and names of the members that a new memory can be about.
@@ -103,7 +106,11 @@ impl MemoryTool {
             }),
             prompt_tokens: i64::MAX,
         };
-        let found = prompt_search::recall(&self.db, &self.indexes, request).await;
+        let mut found = prompt_search::recall(&self.db, &self.indexes, request).await;
+        if let Some(time) = self.heard_since {
+            let heard = found.retain_heard(self.db.reader(), self.speaker, time);
+            heard.await.map_err(|error| unavailable(&error))?;
+        }
         let scores = found.found.iter().map(|it| {
             let score = it.text_score.max(it.vector_score.unwrap_or(0.0));
             (it.memory.id, score)

@@ -2,8 +2,9 @@
 //! preset, the names of their authors. The newest pictures are sent to a model that sees; all others are
 //! lines of text after the text of their message.
 //!
-//! **Invariant:** the text of a message is sent unchanged. The author's name is a separate field;
-//! the provider's dialect decides how to send it, unless the preset wants names in the text.
+//! **Invariant:** the text of a message is sent unchanged, after the marker of a whisper and a quotation.
+//! The author's name is a separate field; the provider's dialect decides how to send it, unless the preset
+//! wants names in the text.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,6 +16,7 @@ use crate::attachments::picture_text;
 use crate::conversations::message;
 use crate::prompt::blocks::{BlockKind, BlockOrigin, BlockPicture, PromptBlock, RecordedText};
 use crate::prompt::context::{HistoryLine, PromptContext};
+use crate::prompt::history::whisper_marker;
 
 /// The maximum number of pictures that are sent.
 const MAX_SENT_PICTURES: usize = 8;
@@ -103,21 +105,26 @@ fn block<'a>(
     let is_in_text = is_named && names == NamesBehavior::InText;
     let begins = line.text.trim_start().strip_prefix(name);
     let is_there = begins.is_some_and(|it| it.starts_with(':'));
+    let quote = line.quote.as_ref();
+    let marker = whisper_marker::before(line.whisper.as_ref(), quote.is_some());
+    let marker_tokens = if marker.is_empty() { 0 } else { count(&marker) };
     let before = match is_in_text && !is_there {
-        true => format!("{name}: "),
-        false => String::new(),
+        true => format!("{name}: {marker}"),
+        false => marker,
     };
     let source = RecordedText {
         message: line.message_id,
         swipe: line.swipe,
     };
-    let quote = line.quote.as_ref();
     let quoted = quote.map_or("", |it| it.line.as_str());
     let text = format!("{before}{quoted}{}", line.text);
     let quote_tokens = quote.map_or(0, |it| count(&it.line));
     PromptBlock {
         name: (is_named && !is_in_text).then(|| line.name.clone()),
-        tokens: text_tokens + quote_tokens + if is_named { count_name(&line.name) } else { 0 },
+        tokens: text_tokens
+            + marker_tokens
+            + quote_tokens
+            + if is_named { count_name(&line.name) } else { 0 },
         origin: BlockOrigin::Message {
             source,
             seq: line.seq,

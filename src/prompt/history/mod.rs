@@ -5,3 +5,4 @@ pub mod history_fit;
 pub mod history_window;
 pub mod message_blocks;
 pub mod summary_block;
+pub mod whisper_marker;

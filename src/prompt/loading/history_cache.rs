@@ -6,6 +6,9 @@
 //! removes it. Each change of a message increments `rev` in the same transaction, on whichever node
 //! it is made. A message that is edited after the claim may be in the prompt with its new text, as
 //! without the cache.
+//!
+//! An entry contains the whispers of all audiences. Each prompt gets those that its speaker heard, and as
+//! many messages as can fit of these.
 
 use std::sync::Arc;
 
@@ -18,6 +21,7 @@ use crate::conversations::{conversation, message};
 use crate::memory_limited_cache::memory_limited_cache;
 use crate::prompt::budget::MESSAGE_OVERHEAD;
 use crate::prompt::context::ContextLimits;
+use crate::prompt::loading::history_filter::HistoryFilter;
 use crate::prompt::loading::history_query;
 use crate::prompt::loading::history_query::HistoryMessage;
 
@@ -61,26 +65,32 @@ impl Default for HistoryCache {
 }
 
 impl HistoryCache {
-    /// Returns the newest messages up to `cutoff_seq` that can fit, and one more, ascending. Reads them
-    /// from the database if they are not known.
+    /// Returns the newest messages up to `cutoff_seq` that can fit, and one more, ascending, of those that
+    /// the filter accepts. Reads them from the database if they are not known.
     pub async fn load(
         &self,
         db: &impl ConnectionTrait,
         row: &conversation::Model,
         cutoff_seq: i64,
         limits: ContextLimits,
+        filter: &HistoryFilter,
     ) -> Result<Vec<Arc<HistoryMessage>>, DbErr> {
-        let available_tokens = limits.context_tokens - limits.response_tokens;
-        if let Some(known) = self.find(row, cutoff_seq, available_tokens) {
+        let part = HistoryPart {
+            cutoff_seq,
+            available_tokens: limits.context_tokens - limits.response_tokens,
+            filter: *filter,
+        };
+        if let Some(known) = self.find(row, &part) {
             #[cfg(feature = "failpoints")]
-            assert_current(db, row, &known, (cutoff_seq, available_tokens)).await?;
+            assert_current(db, row, &known, &part).await?;
             return Ok(known);
         }
-        let found = history_query::load_history(db, row.id, cutoff_seq, available_tokens).await?;
-        let found: Vec<_> = found.into_iter().map(Arc::new).collect();
-        if cutoff_seq >= row.last_seq {
-            self.store(row, available_tokens, found.clone());
+        let mut found: Vec<_> = part.load(db, row.id).await?;
+        // Without the messages before a character joined, the others would be incomplete.
+        if cutoff_seq >= row.last_seq && filter.heard_since.is_none() {
+            self.store(row, &part, found.clone());
         }
+        found.retain(|it| it.is_accepted_by(filter));
         Ok(found)
     }
 
@@ -88,12 +98,11 @@ impl HistoryCache {
     fn find(
         &self,
         row: &conversation::Model,
-        cutoff_seq: i64,
-        available_tokens: i64,
+        part: &HistoryPart,
     ) -> Option<Vec<Arc<HistoryMessage>>> {
         let entry = self.entries.get(&row.id)?;
         match entry.rev == row.rev {
-            true => entry.fitting(cutoff_seq, available_tokens),
+            true => entry.fitting(part),
             false => None,
         }
     }
@@ -102,14 +111,15 @@ impl HistoryCache {
     fn store(
         &self,
         row: &conversation::Model,
-        available_tokens: i64,
+        part: &HistoryPart,
         messages: Vec<Arc<HistoryMessage>>,
     ) {
-        let total: i64 = messages.iter().map(|it| n_tokens(it)).sum();
+        let accepted = messages.iter().filter(|it| it.is_accepted_by(&part.filter));
+        let total: i64 = accepted.map(|it| n_tokens(it)).sum();
         let entry = CachedHistory {
             rev: row.rev,
             last_seq: row.last_seq,
-            is_whole: total <= available_tokens,
+            is_whole: total <= part.available_tokens,
             max_messages: 2 * messages.len() + MAX_NEW_MESSAGES,
             messages,
         };
@@ -139,18 +149,29 @@ impl HistoryCache {
 }
 
 impl CachedHistory {
-    fn fitting(&self, cutoff_seq: i64, available_tokens: i64) -> Option<Vec<Arc<HistoryMessage>>> {
+    fn fitting(&self, part: &HistoryPart) -> Option<Vec<Arc<HistoryMessage>>> {
         let mut total = 0;
-        let end = self.messages.partition_point(|it| it.seq <= cutoff_seq);
-        let first_too_long = self.messages[..end].iter().rposition(|it| {
+        let end = self
+            .messages
+            .partition_point(|it| it.seq <= part.cutoff_seq);
+        let newest_first = self.messages[..end].iter().rev();
+        let mut found = Vec::new();
+        for it in newest_first.filter(|it| it.is_accepted_by(&part.filter)) {
+            found.push(it.clone());
             total += n_tokens(it);
-            total > available_tokens
-        });
-        match first_too_long {
-            Some(first) => Some(self.messages[first..end].to_vec()),
-            None if self.is_whole => Some(self.messages[..end].to_vec()),
-            None => None,
+            if total > part.available_tokens {
+                break;
+            }
         }
+        let is_complete = total > part.available_tokens || self.is_whole || self.is_unheard(part);
+        found.reverse();
+        is_complete.then_some(found)
+    }
+
+    /// Returns whether the speaker heard nothing before these messages.
+    fn is_unheard(&self, part: &HistoryPart) -> bool {
+        let first = self.messages.first();
+        first.is_some_and(|it| !part.filter.heard(it.created_at))
     }
 
     /// Returns `None` if an existing message was changed, or there are too many new ones.
@@ -166,7 +187,9 @@ impl CachedHistory {
             }
             // If the messages were loaded after this commit, they contain it already.
             let is_known = messages.last().is_some_and(|last| last.seq >= it.seq);
-            if it.visibility == Visibility::Normal && !it.is_ooc && !is_known {
+            let is_sendable =
+                it.visibility == Visibility::Normal && !it.is_ooc && !it.is_for_people;
+            if is_sendable && !is_known {
                 messages.push(Arc::new(HistoryMessage::from(it)));
             }
         }
@@ -180,18 +203,39 @@ impl CachedHistory {
     }
 }
 
+/// The part of a conversation that a prompt may contain.
+struct HistoryPart {
+    cutoff_seq: i64,
+    available_tokens: i64,
+    filter: HistoryFilter,
+}
+
+impl HistoryPart {
+    /// Reads its messages, and whispers that others heard, from the database.
+    async fn load(
+        &self,
+        db: &impl ConnectionTrait,
+        id: ConversationId,
+    ) -> Result<Vec<Arc<HistoryMessage>>, DbErr> {
+        let (cutoff_seq, available_tokens) = (self.cutoff_seq, self.available_tokens);
+        let found =
+            history_query::load_history(db, id, cutoff_seq, available_tokens, &self.filter).await?;
+        Ok(found.into_iter().map(Arc::new).collect())
+    }
+}
+
 /// Compares what the cache returned with the database, unless the conversation has changed since.
 #[cfg(feature = "failpoints")]
 async fn assert_current(
     db: &impl ConnectionTrait,
     row: &conversation::Model,
     known: &[Arc<HistoryMessage>],
-    (cutoff_seq, available_tokens): (i64, i64),
+    part: &HistoryPart,
 ) -> Result<(), DbErr> {
-    let current = history_query::load_history(db, row.id, cutoff_seq, available_tokens).await?;
+    let mut current = part.load(db, row.id).await?;
+    current.retain(|it| it.is_accepted_by(&part.filter));
     let now = conversation::find_visible(db, row.id).await?;
     if now.is_some_and(|it| it.rev == row.rev) {
-        let known: Vec<HistoryMessage> = known.iter().map(|it| (**it).clone()).collect();
         assert_eq!(known, current, "the history is not current");
     }
     Ok(())
@@ -202,66 +246,5 @@ fn n_tokens(message: &HistoryMessage) -> i64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use base::clock::Timestamp;
-    use base::ids::{MembershipId, MessageId};
-
-    use super::{CachedHistory, MESSAGE_OVERHEAD};
-    use crate::conversations::message::MessageRole;
-    use crate::prompt::loading::history_query::HistoryMessage;
-
-    /// Creates an entry with the messages 11 to 15 of 10 tokens each.
-    fn entry(is_whole: bool) -> CachedHistory {
-        let message = |seq| HistoryMessage {
-            id: MessageId(seq),
-            seq,
-            space_membership_id: MembershipId(1),
-            persona_id: None,
-            persona_name: None,
-            role: MessageRole::User,
-            content: "Hi.".to_owned(),
-            active_swipe: 0,
-            reply_to_message_id: None,
-            has_attachments: false,
-            created_at: Timestamp(0),
-            token_count: 10 - MESSAGE_OVERHEAD,
-        };
-        CachedHistory {
-            rev: 1,
-            last_seq: 15,
-            messages: (11..=15).map(|seq| Arc::new(message(seq))).collect(),
-            is_whole,
-            max_messages: 100,
-        }
-    }
-
-    fn seqs(entry: &CachedHistory, cutoff_seq: i64, available_tokens: i64) -> Option<Vec<i64>> {
-        let found = entry.fitting(cutoff_seq, available_tokens)?;
-        Some(found.iter().map(|it| it.seq).collect())
-    }
-
-    #[test]
-    fn the_newest_messages_that_fit_and_one_more_are_found() {
-        let entry = entry(false);
-        assert_eq!(seqs(&entry, 99, 30), Some(vec![12, 13, 14, 15]));
-        assert_eq!(seqs(&entry, 99, 39), Some(vec![12, 13, 14, 15]));
-        assert_eq!(seqs(&entry, 99, 0), Some(vec![15]));
-        assert_eq!(seqs(&entry, 13, 20), Some(vec![11, 12, 13]));
-    }
-
-    #[test]
-    fn nothing_is_found_if_an_older_message_could_fit() {
-        assert_eq!(seqs(&entry(false), 99, 50), None);
-        assert_eq!(seqs(&entry(false), 12, 30), None);
-    }
-
-    #[test]
-    fn a_whole_conversation_fits_any_window() {
-        let all = Some(vec![11, 12, 13, 14, 15]);
-        assert_eq!(seqs(&entry(true), 99, 50), all);
-        assert_eq!(seqs(&entry(true), 99, 1_000), all);
-        assert_eq!(seqs(&entry(true), 10, 1_000), Some(vec![]));
-    }
-}
+#[path = "history_cache_tests.rs"]
+mod tests;

@@ -5,13 +5,15 @@ use base::clock::Timestamp;
 use base::ids::{ConversationId, MembershipId, MessageId, PersonaId};
 use sea_orm::sea_query::{Expr, ExprTrait, Func, Query, SelectStatement, SimpleExpr};
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, FromQueryResult, PaginatorTrait, QueryFilter,
-    QueryOrder, QuerySelect, QueryTrait, Select,
+    ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, FromQueryResult, PaginatorTrait,
+    QueryFilter, QueryOrder, QuerySelect, QueryTrait, Select,
 };
 
+use crate::conversations::audience::message_audience::Audience;
 use crate::conversations::message;
 use crate::conversations::message::{Column, Entity, MessageRole};
 use crate::prompt::budget::MESSAGE_OVERHEAD;
+use crate::prompt::loading::history_filter::HistoryFilter;
 
 /// A message of the history, without what a prompt does not need.
 #[derive(Clone, Debug, PartialEq, Eq, FromQueryResult)]
@@ -26,6 +28,7 @@ pub struct HistoryMessage {
     pub active_swipe: i64,
     pub reply_to_message_id: Option<MessageId>,
     pub has_attachments: bool,
+    pub audience: Option<Audience>,
     pub created_at: Timestamp,
     pub token_count: i64,
 }
@@ -43,23 +46,35 @@ impl From<&message::Model> for HistoryMessage {
             active_swipe: row.active_swipe,
             reply_to_message_id: row.reply_to_message_id,
             has_attachments: row.has_attachments,
+            audience: row.audience.clone(),
             created_at: row.created_at,
             token_count: row.token_count,
         }
     }
 }
 
+impl HistoryMessage {
+    /// Returns whether the filter of a prompt accepts it.
+    pub fn is_accepted_by(&self, filter: &HistoryFilter) -> bool {
+        filter.accepts(self.audience.as_ref(), self.created_at)
+    }
+}
+
 /// Returns the newest messages that can fit, and one more, ascending. The database adds up the token
-/// counts, so that messages that do not fit are not read.
+/// counts, so that messages that do not fit are not read. The filter decides which messages count; the
+/// whispers among them that it leaves out are returned, too, for the prompts of other speakers.
 pub async fn load_history(
     db: &impl ConnectionTrait,
     id: ConversationId,
     cutoff_seq: i64,
     available_tokens: i64,
+    filter: &HistoryFilter,
 ) -> Result<Vec<HistoryMessage>, DbErr> {
-    let too_long = select_first_too_long(id, cutoff_seq, available_tokens);
+    let too_long = select_first_too_long(id, cutoff_seq, available_tokens, filter);
     let too_long = SimpleExpr::SubQuery(None, Box::new(too_long.into()));
+    let heard = filter.heard_since.map(|it| Column::CreatedAt.gte(it));
     sendable(id, cutoff_seq)
+        .filter(Condition::all().add_option(heard))
         .select_only()
         .columns([
             Column::Id,
@@ -72,6 +87,7 @@ pub async fn load_history(
             Column::ActiveSwipe,
             Column::ReplyToMessageId,
             Column::HasAttachments,
+            Column::Audience,
             Column::CreatedAt,
             Column::TokenCount,
         ])
@@ -92,11 +108,13 @@ fn select_first_too_long(
     id: ConversationId,
     cutoff_seq: i64,
     available_tokens: i64,
+    filter: &HistoryFilter,
 ) -> SelectStatement {
     let total = format!(
         "SUM(token_count + {MESSAGE_OVERHEAD}) OVER (ORDER BY seq DESC ROWS UNBOUNDED PRECEDING)"
     );
     let totals = sendable(id, cutoff_seq)
+        .filter(filter.condition())
         .select_only()
         .column(Column::Seq)
         .expr_as(Expr::cust(total), "total")
@@ -109,38 +127,61 @@ fn select_first_too_long(
         .to_owned()
 }
 
-/// Returns the newest messages up to `cutoff_seq`, the newest first.
+/// Returns the newest messages up to `cutoff_seq` that a prompt may contain, the newest first.
 ///
 /// # Errors
 /// Returns an error when the database fails.
 pub async fn list_newest(
     db: &impl ConnectionTrait,
     id: ConversationId,
-    cutoff_seq: i64,
-    limit: u64,
+    (cutoff_seq, limit): (i64, u64),
+    filter: &HistoryFilter,
 ) -> Result<Vec<message::Model>, DbErr> {
-    let newest = sendable(id, cutoff_seq).order_by_desc(Column::Seq);
+    let newest = sendable(id, cutoff_seq)
+        .filter(filter.condition())
+        .order_by_desc(Column::Seq);
     newest.limit(limit).all(db).await
 }
 
-/// Returns the number of messages with `role` up to `cutoff_seq`.
+/// Returns the number of messages with `role` up to `cutoff_seq`, of those that a prompt may contain.
 pub async fn count_by_role(
     db: &impl ConnectionTrait,
     id: ConversationId,
     role: MessageRole,
     cutoff_seq: i64,
+    filter: &HistoryFilter,
 ) -> Result<i64, DbErr> {
-    let of_side = sendable(id, cutoff_seq).filter(Column::Role.eq(role));
+    let of_side = sendable(id, cutoff_seq)
+        .filter(filter.condition())
+        .filter(Column::Role.eq(role));
     let n = of_side.count(db).await?;
     Ok(i64::try_from(n).unwrap_or(i64::MAX))
 }
 
-/// Selects the messages that a prompt may include.
+/// Returns whether a conversation has a message from before that time that a prompt may include.
+pub async fn has_message_before(
+    db: &impl ConnectionTrait,
+    id: ConversationId,
+    time: Timestamp,
+) -> Result<bool, DbErr> {
+    let older = sendable(id, i64::MAX).filter(Column::CreatedAt.lt(time));
+    let found: Option<MessageId> = older
+        .select_only()
+        .column(Column::Id)
+        .limit(1)
+        .into_tuple()
+        .one(db)
+        .await?;
+    Ok(found.is_some())
+}
+
+/// Selects the messages that the prompt of some speaker may include.
 fn sendable(id: ConversationId, cutoff_seq: i64) -> Select<Entity> {
     Entity::find()
         .filter(Column::ConversationId.eq(id))
         // A literal, so that the partial index applies also to a plan for any values.
         .filter(Expr::cust("messages.visibility = 'normal'"))
         .filter(Expr::cust("NOT messages.is_ooc"))
+        .filter(Expr::cust("NOT messages.is_for_people"))
         .filter(Column::Seq.lte(cutoff_seq))
 }

@@ -2,7 +2,6 @@
 //! messages, variables, lorebooks and memories.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use base::clock::Timestamp;
 use base::ids::{CharacterId, ConversationId, MembershipId, MessageId, UserId};
@@ -13,6 +12,7 @@ use tavern::macros::variables::{VariableMap, Variables};
 use tavern::presets::complete_preset::{GenerationTrigger, Preset};
 
 use crate::characters::card_cache::{CardCache, CharacterCard};
+use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::conversation;
 use crate::conversations::message::MessageRole;
 use crate::db::connect::Db;
@@ -21,17 +21,14 @@ use crate::memories::index_cache::MemoryIndexes;
 use crate::presets::resolve;
 use crate::presets::resolve::PresetLayers;
 use crate::prompt::author_note::AuthorNote;
-use crate::prompt::blocks::BlockPayload;
-use crate::prompt::context::{
-    HistoryLine, LoreInput, PromptContext, PromptMember, RecalledMemories,
-};
+use crate::prompt::context::{LoreInput, PromptContext, PromptMember, RecalledMemories};
 use crate::prompt::history::history_window;
 use crate::prompt::loading::history_cache::HistoryCache;
-use crate::prompt::loading::history_query::HistoryMessage;
+use crate::prompt::loading::history_filter::HistoryFilter;
 use crate::prompt::loading::lore_loader::LoreLoader;
 use crate::prompt::loading::{
-    history_query, lore_loader, memory_loader, persona_loader, picture_loader, quotes,
-    summary_loader, translated_history,
+    history_lines, history_query, lore_loader, memory_loader, persona_loader, picture_loader,
+    quotes, summary_loader, translated_history,
 };
 use crate::prompt::{author_note, space_variable};
 use crate::providers::provider;
@@ -50,6 +47,9 @@ pub struct PromptRequest<'a> {
     /// The generation trigger; ignored for a human speaker, who is always impersonated.
     pub kind: GenerationTrigger,
     pub now: Timestamp,
+    /// To whom the prompt is shown: it contains only what they see, too. `Server`: all that the speaker
+    /// sees.
+    pub reader: Viewer,
 }
 
 /// The conversation of a prompt, with its space and members.
@@ -126,12 +126,13 @@ pub async fn load_in_scope(
         space_settings(db, &caches.cards, &speaking, &space, &memberships).await?;
     let id = conversation.id;
     let (cutoff_seq, limits) = (request.cutoff_seq, context.limits());
+    let filter = HistoryFilter::new(request.speaker, &memberships, request.reader);
     let history = caches
         .histories
-        .load(db, &conversation, cutoff_seq, limits)
+        .load(db, &conversation, cutoff_seq, limits, &filter)
         .await?;
-    let authors = history.iter().map(|it| it.space_membership_id);
-    let removed = membership::load_missing(db, space.id, &memberships, authors).await?;
+    let named = history_lines::named_members(&history);
+    let removed = membership::load_missing(db, space.id, &memberships, named).await?;
     if !removed.is_empty() {
         let of_removed = removed.iter().filter_map(|it| it.character_id);
         characters.extend(caches.cards.load(db, of_removed).await?);
@@ -141,7 +142,8 @@ pub async fn load_in_scope(
         memberships.extend(removed);
     }
     let cutoff_seq = history.last().map_or(0, |it| it.seq);
-    let user_membership = find_user_membership(&memberships, &history, &request);
+    let answers = (request.speaker, request.reply_to);
+    let user_membership = history_lines::find_user_membership(&memberships, &history, answers);
     context.conversation = id;
     context.note = author_note_of(
         &conversation.settings,
@@ -151,22 +153,21 @@ pub async fn load_in_scope(
     );
     context.n_user_turns = match context.note.interval {
         ..=1 => 1,
-        _ => history_query::count_by_role(db, id, MessageRole::User, cutoff_seq)
+        _ => history_query::count_by_role(db, id, MessageRole::User, cutoff_seq, &filter)
             .await?
             .max(1),
     };
     let own_scenario = non_blank_text(&conversation.settings, "scenario_override");
     context.scenario_override = own_scenario.or(context.scenario_override);
-    let answers = (request.speaker, request.reply_to);
     let personas = persona_loader::load(db, &memberships, &history, (user_membership, answers));
     (context.user, context.personas) = personas.await?;
-    context.history = to_history_lines(&history, &memberships);
-    quotes::add(db, &history, &mut context.history).await?;
+    context.history = history_lines::to_history_lines(&history, &memberships);
+    quotes::add(db, &history, &mut context.history, &filter).await?;
     picture_loader::add(db, &history, &mut context.history).await?;
     translated_history::apply(db, &space, &mut context.history).await?;
     context.history_starts = Some(history_window::parse_starts(&conversation.prompt_starts));
-    context.summaries =
-        summary_loader::load(db, (&conversation, request.cutoff_seq), &space.settings).await?;
+    let of_conversation = (&conversation, request.cutoff_seq);
+    context.summaries = summary_loader::load(db, of_conversation, &space.settings, &filter).await?;
     context.variables = Variables {
         space: space_variable::load_for_space(db, space.id).await?,
         conversation: VariableMap::deserialize(&conversation.variables["macros"])
@@ -174,7 +175,7 @@ pub async fn load_in_scope(
         ..Variables::default()
     };
     let loader = LoreLoader {
-        conversation: Some(id),
+        conversation: Some((id, filter)),
         space: Some(space.id),
         settings: &space.settings,
         variables: &conversation.variables,
@@ -183,14 +184,8 @@ pub async fn load_in_scope(
     };
     context.lore = lore_loader::load(db, &context, loader).await?;
     let (indexes, of_space) = (&caches.memories, (&space, memberships.as_slice()));
-    context.memories = memory_loader::load(
-        pools,
-        indexes,
-        &context,
-        of_space,
-        Some((&conversation, request.cutoff_seq)),
-    )
-    .await;
+    context.memories =
+        memory_loader::load(pools, indexes, &context, of_space, Some(of_conversation)).await;
     Ok(context)
 }
 
@@ -335,61 +330,6 @@ async fn resolve_preset(
     } else {
         preset
     })
-}
-
-/// Returns the membership of the prompt's user: the human that is impersonated, else the author of
-/// the message replied to, else the first human by position.
-fn find_user_membership<'a>(
-    memberships: &'a [membership::Model],
-    history: &[Arc<HistoryMessage>],
-    request: &PromptRequest<'_>,
-) -> Option<&'a membership::Model> {
-    let human = |it: &&membership::Model| it.kind == membership::MembershipKind::Human;
-    let speaker = memberships
-        .iter()
-        .find(|it| it.id == request.speaker)
-        .filter(human);
-    let author = history
-        .iter()
-        .find(|it| Some(it.id) == request.reply_to)
-        .and_then(|it| {
-            memberships
-                .iter()
-                .find(|membership| membership.id == it.space_membership_id)
-        })
-        .filter(human);
-    let active = |it: &&membership::Model| it.status == membership::MembershipStatus::Active;
-    let first = || memberships.iter().filter(human).find(active);
-    speaker.or(author).or_else(first)
-}
-
-fn to_history_lines(
-    history: &[Arc<HistoryMessage>],
-    memberships: &[membership::Model],
-) -> Vec<HistoryLine> {
-    let name = |id: MembershipId| {
-        let membership = memberships.iter().find(|it| it.id == id);
-        membership.map_or_else(String::new, |it| it.cached_display_name.clone())
-    };
-    history
-        .iter()
-        .map(|it| HistoryLine {
-            seq: it.seq,
-            message_id: it.id,
-            swipe: it.active_swipe,
-            author: it.space_membership_id,
-            name: (it.persona_name.clone()).unwrap_or_else(|| name(it.space_membership_id)),
-            role: it.role,
-            text: it.content.clone(),
-            translated_to: None,  // set by `translated_history::apply`
-            quote: None,          // added by `quotes::add`
-            pictures: Vec::new(), // added by `picture_loader::add`
-            tokens: it.token_count,
-            created_at: it.created_at,
-            payload: BlockPayload::default(),
-            is_required: false,
-        })
-        .collect()
 }
 
 fn non_blank_text(settings: &Value, key: &str) -> Option<String> {

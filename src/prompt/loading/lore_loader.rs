@@ -11,13 +11,15 @@ use tavern::lorebook::timed_effects::TimedEffects;
 use crate::conversations::message::MessageRole;
 use crate::lorebooks::active_lorebooks;
 use crate::prompt::context::{LoreInput, PromptContext};
+use crate::prompt::loading::history_filter::HistoryFilter;
 use crate::prompt::loading::history_query;
 
 /// Where the lorebooks of a prompt are linked.
 #[derive(Clone, Copy, Debug)]
 pub struct LoreLoader<'a> {
-    /// `None` if the messages are not stored.
-    pub conversation: Option<ConversationId>,
+    /// The conversation, and which of its messages the prompt may contain; `None` if the messages are not
+    /// stored.
+    pub conversation: Option<(ConversationId, HistoryFilter)>,
     /// `None` if the character is used outside a space.
     pub space: Option<SpaceId>,
     /// The settings of the space.
@@ -39,7 +41,7 @@ pub async fn load(
     let card = context.character().and_then(|it| it.card.as_deref());
     let speaker = loader.speaker.zip(card);
     let request = active_lorebooks::LoreRequest {
-        conversation: loader.conversation,
+        conversation: loader.conversation.map(|(id, _)| id),
         space: loader.space,
         user_membership: loader.user,
         user_character: None,
@@ -60,8 +62,9 @@ pub async fn load(
     let mut entries = books.iter().flat_map(|it| &it.entries);
     let needs_count = entries.any(|it| it.content.trim_start().starts_with("@@"));
     let n_replies = match (needs_count, loader.conversation) {
-        (true, Some(id)) => {
-            history_query::count_by_role(db, id, MessageRole::Assistant, cutoff_seq).await?
+        (true, Some((id, filter))) => {
+            let role = MessageRole::Assistant;
+            history_query::count_by_role(db, id, role, cutoff_seq, &filter).await?
         }
         (true, None) => {
             let lines = context.history.iter();

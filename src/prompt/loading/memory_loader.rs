@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use base::clock::Timestamp;
 use sea_orm::DbErr;
 
 use crate::conversations::{branching, conversation};
@@ -13,6 +14,7 @@ use crate::memories::prompt_search::{RecallQuery, RecallRequest};
 use crate::memories::{memory, prompt_search};
 use crate::prompt::context::{PromptContext, RecalledMemories};
 use crate::prompt::memory_block::{MemoryLine, RecordedRecall};
+use crate::spaces::posts::heard_messages;
 use crate::spaces::{membership, space};
 
 /// The number of messages before the newest one that are searched for together with it.
@@ -36,7 +38,16 @@ pub(super) async fn load(
     if !recalls || space.memory_version == 0 || context.history.is_empty() {
         return RecalledMemories::default();
     }
-    let loaded = try_load(db, indexes, context, space.clone(), conversation).await;
+    let heard_since = heard_messages::heard_since(members, context.speaker);
+    let loaded = try_load(
+        db,
+        indexes,
+        context,
+        space.clone(),
+        conversation,
+        heard_since,
+    )
+    .await;
     loaded.unwrap_or_else(|error| {
         tracing::debug!(%error, "no memories were recalled: {error}");
         RecalledMemories::default()
@@ -49,6 +60,7 @@ async fn try_load(
     context: &PromptContext,
     space: space::Model,
     conversation: Option<(&conversation::Model, i64)>,
+    heard_since: Option<Timestamp>,
 ) -> Result<RecalledMemories, DbErr> {
     let lineage = match conversation {
         Some((row, cutoff_seq)) => {
@@ -78,7 +90,12 @@ async fn try_load(
         rules: None,
         prompt_tokens: limits.context_tokens - limits.response_tokens,
     };
-    let result = prompt_search::recall(db, indexes, request).await;
+    let mut result = prompt_search::recall(db, indexes, request).await;
+    if let Some(time) = heard_since {
+        result
+            .retain_heard(db.reader(), context.speaker, time)
+            .await?;
+    }
     let found: Vec<RecordedRecall> = result.found.iter().map(RecordedRecall::from).collect();
     let recalled = found.iter().filter(|it| it.rank.is_some());
     let ids: Vec<_> = recalled.map(|it| it.memory).collect();

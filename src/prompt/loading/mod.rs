@@ -2,6 +2,8 @@
 
 pub mod external_history;
 pub mod history_cache;
+pub mod history_filter;
+pub mod history_lines;
 pub mod history_query;
 pub mod loader;
 pub mod lore_loader;

@@ -4,17 +4,20 @@
 use std::time::Duration;
 
 use agent::permits::fair_permits::PermitOwner;
+use base::ids::MembershipId;
 use base::language_tag::LanguageTag;
 use futures::future::join_all;
 use sea_orm::DbErr;
 use tokio::time::Instant;
 
+use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::message::MessageRole;
 use crate::conversations::translations::message_translation::TranslationKey;
 use crate::conversations::translations::translation_model::TranslationSource;
 use crate::conversations::translations::translation_tasks::TranslationTasks;
 use crate::conversations::translations::{message_translation, translation_model};
 use crate::db::connect::Db;
+use crate::prompt::loading::history_filter::HistoryFilter;
 use crate::prompt::loading::history_query;
 use crate::prompt::loading::loader::PromptScope;
 use crate::spaces::space;
@@ -25,20 +28,22 @@ const MAX_WAIT: Duration = Duration::from_secs(3);
 /// How many messages are translated: those since the last reply. Older ones are sent as they are stored.
 const MAX_MESSAGES: u64 = 4;
 
-/// Translates the newest messages up to `cutoff_seq` that people wrote since the last reply, and waits a
-/// moment for the translations. Without them the prompt contains the originals.
+/// Translates the newest messages up to `cutoff_seq` that people wrote since the last reply and that the
+/// speaker heard, and waits a moment for the translations. Without them the prompt contains the originals.
 pub async fn await_translations(
     db: &Db,
     translations: &TranslationTasks,
     scope: &PromptScope,
-    cutoff_seq: i64,
+    (speaker, cutoff_seq): (MembershipId, i64),
 ) {
     let space = &scope.space;
     let language = space.model_language.as_deref().and_then(LanguageTag::parse);
     let Some(language) = language else {
         return;
     };
-    let awaited = translate_newest(db, translations, scope, (language, cutoff_seq)).await;
+    let filter = HistoryFilter::new(speaker, &scope.memberships, Viewer::Server);
+    let wanted = (language, cutoff_seq, &filter);
+    let awaited = translate_newest(db, translations, scope, wanted).await;
     if let Err(error) = awaited {
         tracing::warn!(space.id = %space.id, %error, "messages were not translated for a model: {error}");
     }
@@ -48,11 +53,11 @@ async fn translate_newest(
     db: &Db,
     translations: &TranslationTasks,
     scope: &PromptScope,
-    (language, cutoff_seq): (LanguageTag, i64),
+    (language, cutoff_seq, filter): (LanguageTag, i64, &HistoryFilter),
 ) -> Result<(), DbErr> {
     let db = db.reader();
     let id = scope.conversation.id;
-    let newest = history_query::list_newest(db, id, cutoff_seq, MAX_MESSAGES).await?;
+    let newest = history_query::list_newest(db, id, (cutoff_seq, MAX_MESSAGES), filter).await?;
     let of_people = newest
         .into_iter()
         .take_while(|it| it.role == MessageRole::User);

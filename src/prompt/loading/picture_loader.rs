@@ -11,8 +11,9 @@ use sea_orm::{ConnectionTrait, DbErr};
 
 use crate::attachments::{attachment, picture_text};
 use crate::characters::asset;
+use crate::prompt::blocks::HistoryPicture;
 use crate::prompt::builder::BuiltPrompt;
-use crate::prompt::context::{HistoryLine, HistoryPicture};
+use crate::prompt::context::HistoryLine;
 use crate::prompt::loading::history_query::HistoryMessage;
 
 /// Adds their pictures to `lines`, which are the lines of `history`.

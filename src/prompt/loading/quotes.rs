@@ -6,13 +6,14 @@ use base::ids::MessageId;
 use sea_orm::{ConnectionTrait, DbErr};
 
 use crate::conversations::annotations::{quote, quoted_message};
-use crate::conversations::message::{MessageRole, Visibility};
+use crate::conversations::message::MessageRole;
 use crate::prompt::blocks::{RecordedQuote, RecordedText};
 use crate::prompt::context::{HistoryLine, HistoryQuote};
+use crate::prompt::loading::history_filter::HistoryFilter;
 use crate::prompt::loading::history_query::HistoryMessage;
 
 /// Adds the quotations of people's messages to `lines`, which are the lines of `history`. A message that is
-/// hidden, excluded from prompts or out of character is not quoted.
+/// hidden, excluded from prompts, out of character, or a whisper that the speaker did not hear is not quoted.
 ///
 /// # Errors
 /// Returns the database error if the query fails.
@@ -20,13 +21,14 @@ pub async fn add(
     db: &impl ConnectionTrait,
     history: &[Arc<HistoryMessage>],
     lines: &mut [HistoryLine],
+    filter: &HistoryFilter,
 ) -> Result<(), DbErr> {
     let targets = history.iter().filter_map(|it| quoted_id(it));
     let targets: Vec<MessageId> = targets.collect();
     let quoted = quoted_message::load(db, targets).await?;
     for (message, line) in history.iter().zip(lines) {
         let target = quoted_id(message).and_then(|it| quoted.get(&it));
-        let shown = target.filter(|it| it.visibility == Visibility::Normal && !it.is_ooc);
+        let shown = target.filter(|it| filter.accepts_quoted(it));
         line.quote = shown.map(|it| HistoryQuote {
             line: quote::prompt_line(&it.author_name, &it.beginning),
             recorded: RecordedQuote {
@@ -36,6 +38,7 @@ pub async fn add(
                 },
                 name: it.author_name.clone(),
             },
+            audience: it.audience.clone(),
         });
     }
     Ok(())

@@ -7,18 +7,23 @@ use crate::conversations::conversation;
 use crate::memories::memory_settings::SummarySettings;
 use crate::memories::summaries::summary;
 use crate::prompt::history::summary_block::{PromptSummaries, SummaryText};
+use crate::prompt::loading::history_filter::HistoryFilter;
+use crate::prompt::loading::history_query;
 
 /// Returns the summaries of a conversation that cover no message after `cutoff_seq`; `None` if the
-/// space has turned them off. Executes no statement if the conversation has never been summarized.
+/// space has turned them off. Executes no statement if the conversation has never been summarized. A
+/// speaker that remembers only what it heard gets none if it did not hear all messages.
 pub(super) async fn load(
     db: &impl ConnectionTrait,
     (row, cutoff_seq): (&conversation::Model, i64),
     space_settings: &Value,
+    filter: &HistoryFilter,
 ) -> Result<Option<PromptSummaries>, DbErr> {
     if !SummarySettings::of_space(space_settings).is_enabled {
         return Ok(None);
     }
-    let versions = match row.summary_goal_seq >= row.summary_from_seq {
+    let is_summarized = row.summary_goal_seq >= row.summary_from_seq;
+    let versions = match is_summarized && heard_all(db, row, filter).await? {
         true => summary::list_running(db, row.id).await?,
         false => Vec::new(),
     };
@@ -30,6 +35,17 @@ pub(super) async fn load(
         facts_version: in_use.map(|it| it.id),
         goal_seq: row.summary_goal_seq,
     }))
+}
+
+async fn heard_all(
+    db: &impl ConnectionTrait,
+    row: &conversation::Model,
+    filter: &HistoryFilter,
+) -> Result<bool, DbErr> {
+    match filter.heard_since {
+        None => Ok(true),
+        Some(time) => Ok(!history_query::has_message_before(db, row.id, time).await?),
+    }
 }
 
 /// Returns the texts of the newest version and of those that it continues. A text with a deleted message

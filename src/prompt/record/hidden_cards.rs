@@ -80,6 +80,9 @@ impl HiddenCards {
             }
         }
         self.withhold_lore(&mut record.lore, entered.as_deref());
+        if let Some(lore) = &mut record.public_lore {
+            self.withhold_lore(lore, entered.as_deref());
+        }
     }
 
     fn withhold_lore(&self, lore: &mut LoreReport, entered: Option<&[CharacterId]>) {

@@ -6,3 +6,4 @@ pub mod recorded_block;
 pub mod run_prompt;
 pub mod sent_prompt;
 pub mod sent_prompt_loader;
+pub mod whispered_blocks;

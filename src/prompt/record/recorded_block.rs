@@ -48,19 +48,22 @@ pub struct RecordedBlock {
     pub source: Option<RecordedText>,
     /// The message that it quotes after its prefix.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub quote: Option<RecordedQuote>,
+    pub quote: Option<Box<RecordedQuote>>,
     /// The pictures of the message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pictures: Vec<RecordedPicture>,
     /// The language of the translation that was sent instead of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub translated_to: Option<String>,
+    pub translated_to: Option<Box<str>>,
     /// The memories that are its text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memories: Vec<MemoryId>,
     /// The versions of the summary that are its text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<RecordedSummary>,
+    /// Whether only those see it who heard all whispers of the prompt.
+    #[serde(rename = "whispered", default, skip_serializing_if = "is_false")]
+    pub is_from_whispers: bool,
 }
 
 /// A picture that was sent, or whose description was.
@@ -95,6 +98,8 @@ pub trait CurrentTexts {
     fn memory_block(&self, ids: &[MemoryId]) -> TextState;
     /// Returns the block of these versions of a summary, without those that were deleted.
     fn summary_block(&self, source: RecordedSummary) -> TextState;
+    /// Returns whether a message is a whisper that the reader did not hear.
+    fn is_unheard(&self, message: MessageId) -> bool;
 }
 
 /// Returns the text of a block as it is now.
@@ -102,7 +107,7 @@ pub(super) fn current_text(block: &RecordedBlock, current: &impl CurrentTexts) -
     match (block.source, block.kind) {
         (Some(source), _) => match current_message(block, source, current) {
             Some(now) => {
-                let quoted = current_quote(block.quote.as_ref(), current);
+                let quoted = current_quote(block.quote.as_deref(), current);
                 let text = format!("{}{}{}", block.text, quoted.text, now.text);
                 let pictures = current_pictures(block, source, current);
                 let is_complete = pictures.iter().all(Option::is_some);
@@ -155,9 +160,11 @@ fn current_message(
     }))
 }
 
-/// Returns the line that quotes a message as it is now; empty if it was deleted.
+/// Returns the line that quotes a message as it is now; empty if it was deleted, or if the reader did not
+/// hear it.
 fn current_quote(quote: Option<&RecordedQuote>, current: &impl CurrentTexts) -> TextState {
-    let Some(quote) = quote else {
+    let heard = quote.filter(|it| !current.is_unheard(it.source.message));
+    let Some(quote) = heard else {
         return TextState::default();
     };
     match current.quoted(quote.source) {
@@ -189,11 +196,11 @@ pub(super) fn to_recorded_block(block: &PromptBlock, summary: &str) -> RecordedB
         _ => Cow::Borrowed(text),
     };
     let quote = match &block.origin {
-        BlockOrigin::Message { quote, .. } => quote.clone(),
+        BlockOrigin::Message { quote, .. } => quote.clone().map(Box::new),
         _ => None,
     };
     let translated_to = match &block.origin {
-        BlockOrigin::Message { translated_to, .. } => translated_to.clone(),
+        BlockOrigin::Message { translated_to, .. } => translated_to.as_deref().map(Box::from),
         _ => None,
     };
     let memories = match &block.origin {
@@ -238,6 +245,7 @@ pub(super) fn to_recorded_block(block: &PromptBlock, summary: &str) -> RecordedB
         translated_to,
         memories,
         summary,
+        is_from_whispers: block.is_from_whispers,
     }
 }
 

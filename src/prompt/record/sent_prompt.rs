@@ -1,7 +1,7 @@
 //! Defines `SentPrompt`, the stored form of a sent prompt: its blocks with their texts, but
 //! messages only by reference.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use base::ids::{CharacterId, MemoryId, MessageId, SummaryId};
@@ -34,6 +34,12 @@ pub struct SentPrompt {
     pub styles: Vec<RecordedBlock>,
     pub pieces: Vec<RecordedPiece>,
     pub lore: LoreReport,
+    /// The whispers that its history contains or quotes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub whispers: Vec<MessageId>,
+    /// The lore for those who did not hear all of these whispers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub public_lore: Option<LoreReport>,
     /// Which memories were recalled and why, and what came close.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recalls: Vec<RecordedRecall>,
@@ -75,6 +81,8 @@ impl SentPrompt {
             styles,
             pieces,
             lore: built.lore.clone(),
+            whispers: built.whispers.clone(),
+            public_lore: built.public_lore.clone(),
             recalls: built.recalls.clone(),
             total_tokens: built.total_tokens,
             limit_tokens: built.limit_tokens,
@@ -118,9 +126,31 @@ impl SentPrompt {
         found
     }
 
-    /// Replaces the message ids. A block whose message has no new id is removed, and so is a quotation.
+    /// Removes what comes from whispers in general, for those who did not hear all of them: blocks, lore
+    /// and the words by which memories were found. Messages and quotations stay.
+    pub fn without_derived_from_whispers(mut self) -> Self {
+        self.pieces.retain(|it| match it {
+            RecordedPiece::Block(block) => !block.is_from_whispers,
+            RecordedPiece::Message(_) => true,
+        });
+        if let Some(lore) = self.public_lore.take() {
+            self.lore = lore;
+        }
+        for it in &mut self.recalls {
+            it.matched.clear();
+        }
+        self
+    }
+
+    /// Replaces the message ids. A block whose message has no new id is removed, and so is a quotation. If
+    /// that message is a whisper, what comes from whispers is removed, too.
     /// Pictures, which have other ids there, are left out.
     pub fn remap_messages(mut self, number: impl Fn(MessageId) -> Option<MessageId>) -> Self {
+        let n_whispers = self.whispers.len();
+        self.whispers = self.whispers.into_iter().filter_map(&number).collect();
+        if self.whispers.len() < n_whispers {
+            self = self.without_derived_from_whispers();
+        }
         for block in self.blocks_mut() {
             block.pictures.clear();
             block.quote = block.quote.take().and_then(|it| {
@@ -129,7 +159,7 @@ impl SentPrompt {
                     message,
                     ..it.source
                 };
-                Some(RecordedQuote { source, ..it })
+                Some(Box::new(RecordedQuote { source, ..*it }))
             });
         }
         self.pieces.retain_mut(|it| match it.message_mut() {
@@ -142,7 +172,25 @@ impl SentPrompt {
                 None => false,
             },
         });
+        self.clear_unused_styles();
         self
+    }
+
+    /// Removes the names and texts of styles whose messages were removed. The styles stay, because the
+    /// pieces refer to their positions.
+    fn clear_unused_styles(&mut self) {
+        let used: HashSet<usize> = self
+            .pieces
+            .iter()
+            .filter_map(RecordedPiece::style)
+            .collect();
+        for (index, style) in self.styles.iter_mut().enumerate() {
+            if !used.contains(&index) {
+                (style.name, style.quote) = (None, None);
+                style.label.clear();
+                style.text.clear();
+            }
+        }
     }
 
     /// Returns the memories that are needed to show it.
@@ -175,6 +223,18 @@ impl SentPrompt {
             block.memories.clear();
             block.summary = None;
         }
+        self
+    }
+
+    /// Returns the prompt as the reader of the texts sees it: without the whispers that they did not hear,
+    /// and without what comes from these.
+    pub fn heard_by_reader(mut self, current: &impl CurrentTexts) -> Self {
+        let is_heard = |it: MessageId| !current.is_unheard(it);
+        if !self.whispers.iter().all(|it| is_heard(*it)) {
+            self = self.without_derived_from_whispers();
+        }
+        self.pieces
+            .retain(|it| it.source().is_none_or(|it| is_heard(it.message)));
         self
     }
 
@@ -235,6 +295,13 @@ impl RecordedPiece {
             Self::Message(RecordedMessage(_, _, message, swipe)) => {
                 Some(RecordedText { message, swipe })
             }
+        }
+    }
+
+    fn style(&self) -> Option<usize> {
+        match *self {
+            Self::Block(_) => None,
+            Self::Message(RecordedMessage(style, ..)) => Some(style),
         }
     }
 
@@ -305,87 +372,5 @@ fn to_piece(block: RecordedBlock, styles: &mut Vec<RecordedBlock>) -> RecordedPi
 }
 
 #[cfg(test)]
-mod tests {
-    use base::ids::{AttachmentId, MemoryId, MessageId};
-    use serde_json::json;
-
-    use super::{CurrentTexts, SentPrompt, TextState};
-    use crate::prompt::blocks::{RecordedSummary, RecordedText};
-
-    /// Every message exists except one.
-    struct Texts;
-
-    impl CurrentTexts for Texts {
-        fn message(&self, it: RecordedText) -> Option<TextState> {
-            (it.message != MessageId(9)).then(|| TextState {
-                text: format!("text {}.{}", it.message.0, it.swipe),
-                is_changed: false,
-            })
-        }
-
-        fn picture(&self, _: MessageId, _: AttachmentId) -> Option<String> {
-            None
-        }
-
-        fn translation(&self, message: MessageId, language: &str) -> Option<TextState> {
-            (message != MessageId(4)).then(|| TextState {
-                text: format!("text {} in {language}", message.0),
-                is_changed: false,
-            })
-        }
-
-        fn memory_block(&self, _: &[MemoryId]) -> TextState {
-            TextState::default()
-        }
-
-        fn summary_block(&self, _: RecordedSummary) -> TextState {
-            TextState::default()
-        }
-    }
-
-    fn shown(record: serde_json::Value) -> Vec<(String, i64, String)> {
-        let record: SentPrompt = serde_json::from_value(record).expect("a record");
-        let blocks = record.into_blocks(&Texts).into_iter();
-        blocks
-            .map(|it| (it.name.unwrap_or_default(), it.tokens, it.text))
-            .collect()
-    }
-
-    #[test]
-    fn messages_are_read_with_and_without_styles() {
-        let rest = json!({"model": "m", "lore": {"fired": [], "dropped": [], "warnings": []}, "total_tokens": 1, "limit_tokens": 2, "dropped_messages": 0});
-        let with = |fields: serde_json::Value| {
-            let mut record = rest.clone();
-            for (name, value) in fields.as_object().expect("an object") {
-                record[name] = value.clone();
-            }
-            record
-        };
-        let style =
-            json!({"kind": "history", "role": "user", "name": "Ann", "tokens": 0, "text": "Ann: "});
-        let mut old = style.clone();
-        (old["tokens"], old["said"]) = (json!(7), json!({"message": 3, "swipe": 1}));
-
-        let expected = [("Ann".to_owned(), 7, "Ann: text 3.1".to_owned())];
-        assert_eq!(shown(with(json!({"pieces": [old]}))), expected);
-        assert_eq!(
-            shown(with(json!({"styles": [style], "pieces": [[0, 7, 3, 1]]}))),
-            expected
-        );
-        assert_eq!(
-            shown(with(json!({"styles": [style], "pieces": [[1, 7, 3, 1]]}))),
-            []
-        );
-        let mut translated = style.clone();
-        translated["translated_to"] = json!("en");
-        let record = with(json!({"styles": [translated], "pieces": [[0, 7, 3, 1], [0, 7, 4, 0]]}));
-        let in_english = |text: &str| ("Ann".to_owned(), 7, format!("Ann: {text}"));
-        let expected = [in_english("text 3 in en"), in_english("text 4.0")];
-        assert_eq!(shown(record), expected);
-        let deleted = [("Ann".to_owned(), 7, String::new())];
-        assert_eq!(
-            shown(with(json!({"styles": [style], "pieces": [[0, 7, 9, 0]]}))),
-            deleted
-        );
-    }
-}
+#[path = "sent_prompt_tests.rs"]
+mod tests;

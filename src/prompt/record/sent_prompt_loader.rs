@@ -1,13 +1,14 @@
 //! Loads the stored prompt of a run, with the current texts of the messages, memories and summaries that
 //! it refers to.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use base::clock::Timestamp;
 use base::ids::{AttachmentId, MemoryId, MessageId, RunId, SpaceId, SummaryId};
-use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter};
+use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QuerySelect};
 
 use crate::attachments::{attachment, picture_text};
+use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::translations::message_translation;
 use crate::conversations::{message, swipe};
 use crate::memories::memory;
@@ -23,11 +24,13 @@ use crate::prompt::record::sent_prompt::SentPrompt;
 /// The number of messages in one query.
 const PAGE_SIZE: usize = 1_000;
 
-/// Returns the prompt of a run of this space with its texts, or `None` if none is stored.
+/// Returns the prompt of a run of this space as a reader sees it, with its texts, or `None` if none is
+/// stored.
 pub async fn load_for_run(
     db: &impl ConnectionTrait,
     space: SpaceId,
     run: RunId,
+    reader: Viewer,
 ) -> Result<Option<(SentPrompt, RecordedTexts)>, DbErr> {
     let Some(row) = run_prompt::Entity::find_by_id(run).one(db).await? else {
         return Ok(None);
@@ -43,20 +46,25 @@ pub async fn load_for_run(
     let mut texts = RecordedTexts {
         messages: HashMap::new(),
         pictures: HashMap::new(),
+        unheard: HashSet::new(),
         memories: memories.into_iter().map(|it| (it.id, it)).collect(),
         summaries: summaries.into_iter().map(|it| (it.id, it)).collect(),
         translations: HashMap::new(),
         sent_at: row.created_at,
     };
     for piece in row.record.recorded_texts().chunks(PAGE_SIZE) {
-        texts.load_messages(db, piece).await?;
+        texts.load_messages(db, piece, reader).await?;
     }
     for (language, messages) in row.record.translations() {
         for piece in messages.chunks(PAGE_SIZE) {
             texts.load_translations(db, language, piece).await?;
         }
     }
-    Ok(Some((row.record, texts)))
+    for whispers in row.record.whispers.chunks(PAGE_SIZE) {
+        texts.load_audiences(db, whispers, reader).await?;
+    }
+    let record = row.record.heard_by_reader(&texts);
+    Ok(Some((record, texts)))
 }
 
 /// The current texts of messages, memories and summaries.
@@ -66,6 +74,8 @@ pub struct RecordedTexts {
     pictures: HashMap<MessageId, Vec<attachment::Model>>,
     /// By message and language.
     translations: HashMap<(MessageId, String), TextState>,
+    /// The whispers among the messages that the reader did not hear.
+    unheard: HashSet<MessageId>,
     memories: HashMap<MemoryId, memory::Model>,
     summaries: HashMap<SummaryId, summary::Model>,
     sent_at: Timestamp,
@@ -116,6 +126,10 @@ impl CurrentTexts for RecordedTexts {
             is_changed: source.version.is_some() && version.is_none(),
         }
     }
+
+    fn is_unheard(&self, message: MessageId) -> bool {
+        self.unheard.contains(&message)
+    }
 }
 
 impl RecordedTexts {
@@ -142,20 +156,51 @@ impl RecordedTexts {
         Ok(())
     }
 
+    /// Finds out which whispers the reader did not hear. A whisper that does not exist is one of them.
+    async fn load_audiences(
+        &mut self,
+        db: &impl ConnectionTrait,
+        whispers: &[MessageId],
+        reader: Viewer,
+    ) -> Result<(), DbErr> {
+        let heard: HashSet<MessageId> = message::Entity::find()
+            .filter(message::Column::Id.is_in(whispers.iter().copied()))
+            .filter(reader.condition((message::Entity, message::Column::Audience)))
+            .select_only()
+            .column(message::Column::Id)
+            .into_tuple()
+            .all(db)
+            .await?
+            .into_iter()
+            .collect();
+        let unheard = whispers.iter().filter(|it| !heard.contains(it));
+        self.unheard.extend(unheard);
+        Ok(())
+    }
+
     async fn load_messages(
         &mut self,
         db: &impl ConnectionTrait,
         all: &[RecordedText],
+        reader: Viewer,
     ) -> Result<(), DbErr> {
         let sent_at = self.sent_at;
         let ids = all.iter().map(|it| it.message);
         let messages = message::Entity::find()
             .filter(message::Column::Id.is_in(ids))
-            .filter(message::Column::Visibility.ne(message::Visibility::Hidden))
             .all(db)
             .await?;
-        let messages: HashMap<MessageId, message::Model> =
-            messages.into_iter().map(|it| (it.id, it)).collect();
+        // Those of hidden whispers, too: a block without text names its author.
+        let unheard = messages
+            .iter()
+            .filter(|it| !reader.sees(it.audience.as_ref()));
+        self.unheard.extend(unheard.map(|it| it.id));
+        let messages: HashMap<MessageId, message::Model> = messages
+            .into_iter()
+            .filter(|it| it.visibility != message::Visibility::Hidden)
+            .filter(|it| !self.unheard.contains(&it.id))
+            .map(|it| (it.id, it))
+            .collect();
         let with_pictures = messages.values().filter(|it| it.has_attachments);
         let with_pictures = with_pictures.map(|it| it.id);
         self.pictures

@@ -161,6 +161,7 @@ fn lines(
             },
             text: message.content.clone(),
             translated_to: None,
+            whisper: None,
             quote: None,
             pictures: Vec::new(),
             tokens: 0,

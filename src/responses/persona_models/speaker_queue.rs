@@ -29,6 +29,7 @@ use crate::responses::persona_models::speaker_selection::SpaceRequest;
 use crate::responses::persona_models::{model_names, speaker_prompt, speaker_selection};
 use crate::responses::request::StoredRequest;
 use crate::responses::services::ResponseServices;
+use crate::spaces::posts::heard_messages;
 use crate::spaces::{membership, space};
 use crate::speakers::from_memberships;
 use crate::speakers::selection::{Candidate, SpeakerChoice};
@@ -154,6 +155,7 @@ impl SpeakerQueue {
             space: (**space).clone(),
             speaker,
             switches: MemberSwitches::of(memberships, speaker),
+            heard_since: heard_messages::heard_since(memberships, speaker),
             lineage: BTreeMap::new(),
             members: Vec::new(),
             changes: None,

@@ -50,6 +50,8 @@ fn space(reply_order: ReplyOrder, replies_per_turn: RepliesPerTurn) -> space::Mo
         name: "The stage".to_owned(),
         description: String::new(),
         owner_id: None,
+        translation_provider_id: None,
+        model_language: None,
         status: space::SpaceStatus::Active,
         reply_order,
         replies_per_turn,

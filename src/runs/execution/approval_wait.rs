@@ -14,6 +14,7 @@ use realtime::topic::Topic;
 use sea_orm::DbErr;
 use tokio::time::{Instant, timeout};
 
+use crate::runs::announcements::receivers;
 use crate::runs::execution::lease::RunLease;
 use crate::runs::services::RunServices;
 use crate::runs::store::due_runs::DueRun;
@@ -188,7 +189,7 @@ pub async fn decide(
     Ok(decided)
 }
 
-/// Publishes the approvals to the subscribers of their conversation.
+/// Publishes the approvals to the subscribers of their conversation that see them.
 fn publish_approvals(context: &RunServices, rows: &[Model]) {
     for row in rows {
         let event = ToolApprovalUpdated {
@@ -196,7 +197,12 @@ fn publish_approvals(context: &RunServices, rows: &[Model]) {
             approval: row.view(),
         };
         let topic = Topic::Conversation(row.conversation_id);
-        context.hub.publish(Envelope::plain(topic, &event));
+        let envelope = Envelope::plain(topic, &event);
+        let receivers = receivers::of(row.audience.as_ref());
+        context.hub.publish(Envelope {
+            receivers,
+            ..envelope
+        });
     }
 }
 

@@ -23,7 +23,7 @@ use tokio::time::Instant;
 use crate::conversations::message;
 use crate::db::retry_wait;
 use crate::memories::memory;
-use crate::providers::vision;
+use crate::providers::detected_vision;
 use crate::providers::vision::VisionSource;
 use crate::runs::error::EngineError;
 use crate::runs::execution::agent_host::{RunHost, RunProgress};
@@ -132,7 +132,7 @@ async fn generate_reply(
 
 /// Records that a model does not see, so that the next prompts describe the pictures.
 async fn remember_refusal(context: &RunServices, provider: ProviderId, model: String) {
-    let recorded = vision::record(
+    let recorded = detected_vision::record(
         &context.db,
         provider,
         VisionSource::Call,

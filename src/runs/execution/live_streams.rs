@@ -23,7 +23,9 @@ use dashmap::DashMap;
 use parking_lot::Mutex;
 use realtime::cluster::signal::{ClusterSignal, StreamSnapshot};
 use realtime::envelope;
-use realtime::envelope::{Envelope, Payload, StreamBoundary, StreamDelta, StreamFrame, utf16_len};
+use realtime::envelope::{
+    Envelope, Payload, Receivers, StreamBoundary, StreamDelta, StreamFrame, utf16_len,
+};
 use realtime::hub::Hub;
 use realtime::topic::Topic;
 use tokio::sync::Notify;
@@ -62,6 +64,8 @@ struct LiveStreamState {
     touched: Instant,
     /// The encoded frame `typing_start`.
     start: String,
+    /// Who receives the start. All others ignore the frames that follow.
+    receivers: Receivers,
     /// Length of the text that the run continues, which is not part of `text`; else 0.
     base_length: usize,
     text: String,
@@ -87,8 +91,8 @@ impl LiveStreams {
         }
     }
 
-    /// Opens the stream of a run of this node.
-    pub fn open(&self, start: &TypingStart, lease: i64) {
+    /// Opens the stream of a run of this node, for these receivers of its start.
+    pub fn open(&self, start: &TypingStart, lease: i64, receivers: Receivers) {
         let stream = LiveStreamState {
             run: start.run_id,
             lease,
@@ -96,6 +100,7 @@ impl LiveStreams {
             has_ended: false,
             touched: Instant::now(),
             start: envelope::encode(start).to_string(),
+            receivers,
             base_length: start.base_length.unwrap_or_default(),
             text: String::new(),
             length: start.base_length.unwrap_or_default(),
@@ -159,7 +164,12 @@ impl LiveStreams {
     }
 
     /// Handles a start, reset or end published by another node.
-    pub fn apply_boundary(&self, conversation: ConversationId, event: StreamFrame) {
+    pub fn apply_boundary(
+        &self,
+        conversation: ConversationId,
+        receivers: Receivers,
+        event: StreamFrame,
+    ) {
         let (run, lease, mark) = (RunId(event.run), event.lease, event.mark);
         let known = self.streams.get_mut(&conversation);
         let known = known.filter(|it| it.run == run);
@@ -171,15 +181,15 @@ impl LiveStreams {
                 StreamBoundary::Start => drop(stream),
                 StreamBoundary::Reset => {
                     stream.rewrite(String::new());
-                    return self.publish_boundary(conversation, event);
+                    return self.publish_boundary(conversation, receivers, event);
                 }
                 StreamBoundary::Complete | StreamBoundary::Stop => {
                     stream.mark_ended();
-                    return self.publish_boundary(conversation, event);
+                    return self.publish_boundary(conversation, receivers, event);
                 }
             }
         }
-        let mut stream = LiveStreamState::from_remote(run, lease, &event.json);
+        let mut stream = LiveStreamState::from_remote(run, lease, &event.json, receivers.clone());
         match mark {
             StreamBoundary::Start => self.insert(conversation, stream),
             StreamBoundary::Reset => {}
@@ -188,12 +198,18 @@ impl LiveStreams {
                 self.streams.entry(conversation).or_insert(stream);
             }
         }
-        self.publish_boundary(conversation, event);
+        self.publish_boundary(conversation, receivers, event);
     }
 
-    fn publish_boundary(&self, conversation: ConversationId, event: StreamFrame) {
+    fn publish_boundary(
+        &self,
+        conversation: ConversationId,
+        receivers: Receivers,
+        event: StreamFrame,
+    ) {
         self.hub.publish_local(Envelope {
             topic: Topic::Conversation(conversation),
+            receivers,
             payload: Payload::Stream(event),
         });
     }
@@ -265,6 +281,7 @@ impl LiveStreams {
             run: stream.run.0,
             lease: stream.lease,
             start: stream.start.clone(),
+            receivers: stream.receivers.clone(),
             text: stream.text.clone(),
         }));
     }
@@ -282,11 +299,16 @@ impl LiveStreams {
             Some((true, false)) => {}
             _ => {
                 let json = ByteString::from(remote.start.as_str());
-                let stream = LiveStreamState::from_remote(run, remote.lease, &json);
+                let stream = LiveStreamState::from_remote(
+                    run,
+                    remote.lease,
+                    &json,
+                    remote.receivers.clone(),
+                );
                 self.insert(conversation, stream);
                 let identity = (remote.run, remote.lease);
                 let start = StreamFrame::new(json, identity, StreamBoundary::Start);
-                self.publish_boundary(conversation, start);
+                self.publish_boundary(conversation, remote.receivers.clone(), start);
             }
         }
         let Some(mut stream) = self.streams.get_mut(&conversation) else {
@@ -322,7 +344,7 @@ impl LiveStreams {
 
 impl LiveStreamState {
     /// Returns the stream of a run on another node, with an empty text.
-    fn from_remote(run: RunId, lease: i64, start: &str) -> Self {
+    fn from_remote(run: RunId, lease: i64, start: &str, receivers: Receivers) -> Self {
         let base_length = envelope::parse_base_length(start);
         Self {
             run,
@@ -331,6 +353,7 @@ impl LiveStreamState {
             has_ended: false,
             touched: Instant::now(),
             start: start.to_owned(),
+            receivers,
             base_length,
             text: String::new(),
             length: base_length,

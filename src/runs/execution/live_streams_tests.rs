@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base::ids::{ConversationId, MembershipId, RunId};
 use realtime::cluster::bus::ClusterBus;
 use realtime::cluster::signal::StreamSnapshot;
-use realtime::envelope::{Payload, StreamBoundary, StreamDelta, StreamFrame};
+use realtime::envelope::{Payload, Receivers, StreamBoundary, StreamDelta, StreamFrame};
 use realtime::hub::Hub;
 use realtime::outbox::{NextItem, Outbox};
 use realtime::topic::Topic;
@@ -35,7 +35,7 @@ impl Node {
 
     fn receive_boundary(&self, lease: i64, mark: StreamBoundary) {
         let event = StreamFrame::new("{}".into(), (RUN.0, lease), mark);
-        self.live.apply_boundary(HERE, event);
+        self.live.apply_boundary(HERE, Receivers::Everyone, event);
     }
 
     fn receive_delta(&self, lease: i64, offset: usize, text: &str) {
@@ -49,6 +49,7 @@ impl Node {
             run: RUN.0,
             lease,
             start: "{}".to_owned(),
+            receivers: Receivers::Everyone,
             text: text.to_owned(),
         });
     }
@@ -157,7 +158,7 @@ async fn a_run_taken_over_by_this_node_is_reset() {
         target_message_id: None,
         base_length: None,
     };
-    node.live.open(&start, 2);
+    node.live.open(&start, 2, Receivers::Everyone);
     node.receive_boundary(1, StreamBoundary::Stop);
     assert!(node.live.append(HERE, RUN, "New"));
 
@@ -183,7 +184,7 @@ const CONTINUE: &str = r#"{"type":"typing_start","base_length":5}"#;
 async fn a_continue_of_another_node_appends_to_the_existing_text() {
     let node = Node::new();
     let start = StreamFrame::new(CONTINUE.into(), (RUN.0, 1), StreamBoundary::Start);
-    node.live.apply_boundary(HERE, start);
+    node.live.apply_boundary(HERE, Receivers::Everyone, start);
     node.receive_delta(1, 5, " and");
     node.receive_delta(1, 14, " on");
     assert_eq!(node.published(), ["Start", "5: and"]);
@@ -210,7 +211,7 @@ async fn a_continue_of_this_node_appends_to_the_existing_text() {
         base_length: Some(5),
     };
 
-    node.live.open(&start, 1);
+    node.live.open(&start, 1, Receivers::Everyone);
     assert!(node.live.append(HERE, RUN, " and"));
     assert!(node.live.append(HERE, RUN, " so"));
 

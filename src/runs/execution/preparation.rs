@@ -1,17 +1,17 @@
 //! Prepares the model call of a run or a copilot candidate: provider, prompt, request and tools.
-//! Also builds the prompt of a preview, without a call.
 
 use std::sync::Arc;
 
 use agent::outcome::{FailureCode, GenerationFailure};
 use agent::trim::ReplyTrimmer;
-use base::ids::{ConversationId, MembershipId, MemoryId, MessageId, ProviderId};
+use base::ids::{ConversationId, MembershipId, MemoryId, ProviderId};
 use llm::provider::Provider;
 use llm::request::Request;
 use llm::tokens;
 use sea_orm::DbErr;
 use tavern::presets::complete_preset::GenerationTrigger;
 
+use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::{branching, message};
 use crate::memories::memory_settings::MemberSwitches;
 use crate::memories::tool::memory_tool::MemoryTool;
@@ -20,9 +20,11 @@ use crate::prompt::budget::ContextOverflow;
 use crate::prompt::builder;
 use crate::prompt::builder::BuiltPrompt;
 use crate::prompt::context::{Continuation, PromptContext, PromptMember};
+use crate::prompt::history::whisper_marker;
 use crate::prompt::loading::loader::{PromptRequest, PromptScope};
 use crate::prompt::loading::{loader, model_language, picture_loader};
 use crate::prompt::record::sent_prompt::SentPrompt;
+use crate::prompt::record::whispered_blocks;
 use crate::providers::{provider, usable_providers};
 use crate::runs::error::ConversationReadError;
 use crate::runs::execution::tool_offers;
@@ -33,9 +35,10 @@ use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::services::RunServices;
 use crate::runs::store::run;
 use crate::spaces::membership;
+use crate::spaces::posts::heard_messages;
 
 /// A prompt, if it fits into the model's context window.
-type FittedPrompt = Result<BuiltPrompt, ContextOverflow>;
+pub type FittedPrompt = Result<BuiltPrompt, ContextOverflow>;
 
 /// The maximum length of a candidate if the preset does not set one.
 const DEFAULT_CANDIDATE_TOKENS: u32 = 200;
@@ -68,23 +71,25 @@ pub async fn prepare(
 ) -> Result<PreparedRun, GenerationFailure> {
     let CommandFacts::Claim {
         provider: Some(row),
+        continued,
         ..
     } = state.facts
     else {
         return Err(no_provider());
     };
+    let continued = require_continued(run, continued)?;
     let request = PromptRequest {
         conversation: run.conversation_id,
         speaker: run.speaker_space_membership_id,
-        cutoff_seq: prompt_cutoff(context, run)
+        cutoff_seq: prompt_cutoff(context, run, continued.as_ref())
             .await
             .map_err(internal_failure)?,
         reply_to: run.debug.trigger_message_id,
         provider: &row,
         kind: prompt_trigger(run),
         now: context.clock.now(),
+        reader: Viewer::Server,
     };
-    let continued = continued_message(run, state.tail)?;
     let allowed = tool_offers::allowed_in(&state.space);
     let owner = state.space.owner_id;
     let scope = PromptScope {
@@ -97,8 +102,8 @@ pub async fn prepare(
         false => None,
     };
     let memory = memory.transpose().map_err(internal_failure)?;
-    let (db, cutoff_seq) = (&context.db, request.cutoff_seq);
-    model_language::await_translations(db, &context.translations, &scope, cutoff_seq).await;
+    let read = (request.speaker, request.cutoff_seq);
+    model_language::await_translations(&context.db, &context.translations, &scope, read).await;
     let prompt = loader::load_in_scope(&context.db, &context.prompt_caches, request, scope).await;
     let mut prompt = prompt.map_err(internal_failure)?;
     prompt.continuation = continued.as_ref().map(|it| Continuation {
@@ -109,7 +114,10 @@ pub async fn prepare(
         .find_speaker()
         .is_some_and(PromptMember::is_character);
     let seed = run.id.0.as_u64_pair().1;
-    let mut prepared = prepare_with_provider(context, &row, prompt, seed).await?;
+    // What a tool remembers, everybody could recall.
+    let has_whispers = run.audience.is_some() || prompt.whispers().next().is_some();
+    let public = load_without_whispers(context, request, &prompt).await?;
+    let mut prepared = prepare_with_provider(context, &row, prompt, public, seed).await?;
     if let Some(message) = continued {
         let is_mid_line = prepared.request.is_prefilled && !message.content.ends_with('\n');
         prepared.trim = prepared.trim.continuing(is_mid_line);
@@ -118,7 +126,8 @@ pub async fn prepare(
     // follow the existing one directly.
     } else if is_character && !allowed.is_empty() {
         let mut registry = context.tool_runtime.registry.clone();
-        if let Some(tool) = memory {
+        if let Some(mut tool) = memory {
+            tool.changes = tool.changes.filter(|_| !has_whispers);
             prepared.memory_changes = tool.changes.clone().unwrap_or_default();
             registry = registry.with(MEMORY_TOOL, Arc::new(tool));
         }
@@ -142,6 +151,7 @@ async fn memory_tool(
         space: scope.space.clone(),
         speaker,
         switches: MemberSwitches::of(&scope.memberships, speaker),
+        heard_since: heard_messages::heard_since(&scope.memberships, speaker),
         lineage: branching::load_lineage(db.reader(), &scope.conversation).await?,
         members: MemoryTool::names_of(&scope.memberships),
         changes: Some(PendingChanges::default()),
@@ -168,6 +178,7 @@ pub async fn prepare_candidate(
         provider: &row,
         kind: GenerationTrigger::Normal,
         now: context.clock.now(),
+        reader: Viewer::Server,
     };
     let mut prompt = load_prompt(context, request).await?;
     prompt.impersonation_request = instruction;
@@ -175,7 +186,7 @@ pub async fn prepare_candidate(
         .preset
         .max_tokens
         .get_or_insert(DEFAULT_CANDIDATE_TOKENS);
-    prepare_with_provider(context, &row, prompt, seed).await
+    prepare_with_provider(context, &row, prompt, None, seed).await
 }
 
 /// Returns how preset prompts and lorebook entries classify a run.
@@ -187,19 +198,15 @@ fn prompt_trigger(run: &run::Model) -> GenerationTrigger {
     }
 }
 
-/// Returns the message that a run continues, if any. Its claim required that message as the tail, and
-/// its text cannot change before the run ends.
-fn continued_message(
+/// Returns the message that a run continues, if any. Its text cannot change before the run ends.
+fn require_continued(
     run: &run::Model,
-    tail: Option<message::Model>,
+    continued: Option<message::Model>,
 ) -> Result<Option<message::Model>, GenerationFailure> {
-    if run.kind != run::RunKind::Continue {
-        return Ok(None);
+    match (run.kind, continued) {
+        (run::RunKind::Continue, None) => Err(internal_failure("the message to continue is gone")),
+        (_, continued) => Ok(continued),
     }
-    let target = tail.filter(|it| Some(it.id) == run.debug.target_message_id);
-    let target =
-        target.ok_or_else(|| internal_failure("the message to continue is not the tail"))?;
-    Ok(Some(target))
 }
 
 /// Returns the provider for the model of this membership.
@@ -222,11 +229,29 @@ async fn load_prompt(
     prompt.ok_or_else(|| internal_failure("the conversation does not exist"))
 }
 
-/// Builds the request of the speaker in `prompt` for this provider.
+/// Loads a prompt once more, without the whispers that it contains; `None` if it contains none.
+async fn load_without_whispers(
+    context: &RunServices,
+    request: PromptRequest<'_>,
+    prompt: &PromptContext,
+) -> Result<Option<PromptContext>, GenerationFailure> {
+    if prompt.whispers().next().is_none() {
+        return Ok(None);
+    }
+    let public = PromptRequest {
+        reader: Viewer::Outsider,
+        ..request
+    };
+    load_prompt(context, public).await.map(Some)
+}
+
+/// Builds the request of the speaker in `prompt` for this provider. `public` is the prompt without
+/// whispers, if it contains any and is stored.
 async fn prepare_with_provider(
     context: &RunServices,
     row: &provider::Model,
     mut prompt: PromptContext,
+    public: Option<PromptContext>,
     seed: u64,
 ) -> Result<PreparedRun, GenerationFailure> {
     let provider = context
@@ -258,6 +283,13 @@ async fn prepare_with_provider(
     if prompt.find_speaker().is_none() {
         return Err(internal_failure("the speaker has no membership"));
     }
+    if let Some(mut public) = public {
+        public.continuation = prompt.continuation;
+        let (_, public) = build_prompt(context, public)
+            .await
+            .map_err(internal_failure)?;
+        whispered_blocks::mark(&mut built, public.ok().as_ref());
+    }
     let (own, others) = prompt.reply_names();
     Ok(PreparedRun {
         sent: sent_prompt(row, &built, seed).map_err(internal_failure)?,
@@ -267,46 +299,16 @@ async fn prepare_with_provider(
         },
         provider,
         provider_id: row.id,
-        trim: ReplyTrimmer::new(&own, &others),
+        trim: ReplyTrimmer::new(&own, &others).without_marker(whisper_marker::find_in(&prompt)),
         offers: Vec::new(),
         memory_changes: PendingChanges::default(),
         continued: None,
     })
 }
 
-/// Returns the prompt that would be sent if this member spoke now, and its provider. `None`: the
-/// conversation, the membership or a model is missing.
-pub async fn preview(
-    context: &RunServices,
-    conversation: ConversationId,
-    speaker: MembershipId,
-    trigger: Option<MessageId>,
-) -> Result<Option<(provider::Model, FittedPrompt)>, ConversationReadError> {
-    let Some(row) = find_provider(context, speaker).await? else {
-        return Ok(None);
-    };
-    let request = PromptRequest {
-        conversation,
-        speaker,
-        cutoff_seq: i64::MAX,
-        reply_to: trigger,
-        provider: &row,
-        kind: GenerationTrigger::Normal,
-        now: context.clock.now(),
-    };
-    let Some(prompt) = loader::load(&context.db, &context.prompt_caches, request).await? else {
-        return Ok(None);
-    };
-    if prompt.find_speaker().is_none() {
-        return Ok(None);
-    }
-    let (_, built) = build_prompt(context, prompt).await?;
-    Ok(Some((row, built)))
-}
-
 /// Builds a prompt in a blocking task. Counting tokens is CPU work, which must block neither streams
 /// nor requests.
-async fn build_prompt(
+pub async fn build_prompt(
     context: &RunServices,
     prompt: PromptContext,
 ) -> Result<(PromptContext, FittedPrompt), ConversationReadError> {
@@ -318,9 +320,16 @@ async fn build_prompt(
 }
 
 /// Returns the newest message that the prompt of a run may contain. To regenerate a message, the
-/// prompt omits it and everything after it.
-async fn prompt_cutoff(context: &RunServices, run: &run::Model) -> Result<i64, DbErr> {
+/// prompt omits it and everything after it; to continue one, everything after it.
+async fn prompt_cutoff(
+    context: &RunServices,
+    run: &run::Model,
+    continued: Option<&message::Model>,
+) -> Result<i64, DbErr> {
     let seen = run.cutoff_seq.unwrap_or(i64::MAX);
+    if let Some(continued) = continued {
+        return Ok(seen.min(continued.seq));
+    }
     let regenerated =
         (run.debug.target_message_id).filter(|_| run.kind == run::RunKind::Regenerate);
     let Some(target) = regenerated else {
@@ -330,7 +339,7 @@ async fn prompt_cutoff(context: &RunServices, run: &run::Model) -> Result<i64, D
     Ok(found.map_or(seen, |it| seen.min(it.seq - 1)))
 }
 
-async fn find_provider(
+pub async fn find_provider(
     context: &RunServices,
     speaker: MembershipId,
 ) -> Result<Option<provider::Model>, DbErr> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use agent::sink::Sink;
 use base::ids::{ConversationId, MembershipId, RunId};
-use realtime::envelope::{Envelope, Event, Protocol, StreamBoundary};
+use realtime::envelope::{Envelope, Event, Protocol, Receivers, StreamBoundary};
 use realtime::hub::Hub;
 use realtime::outbox::{NextItem, Outbox};
 use realtime::topic::Topic;
@@ -50,7 +50,7 @@ async fn bytes_of_stream(n_tokens: usize, slice: Duration, protocol: Protocol) -
         target_message_id: None,
         base_length: None,
     };
-    live.open(&start, 1);
+    live.open(&start, 1, Receivers::Everyone);
     hub.publish(stream_event(&start, StreamBoundary::Start));
 
     let mut n_bytes = received_bytes(&outbox, protocol);

@@ -5,19 +5,18 @@
 
 use base::ids::{AttachmentId, ConversationId, MessageId};
 use base::message_text;
-use realtime::envelope::Envelope;
-use realtime::topic::Topic;
 use sea_orm::sea_query::Expr;
 use sea_orm::{ColumnTrait, ConnectionTrait, DatabaseTransaction, EntityTrait, QueryFilter};
 use tokio::task::JoinError;
 
 use crate::attachments::attachment;
+use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::timeline_page::MessageDetails;
 use crate::conversations::{conversation, message};
 use crate::db::backend::Backend;
 use crate::db::commit_verification::CommitProof;
+use crate::runs::announcements::receivers;
 use crate::runs::engine::RunEngine;
-use crate::runs::events::MessageEvent;
 
 /// A change of a picture.
 #[derive(Clone, Debug)]
@@ -27,6 +26,8 @@ pub struct AttachmentChange {
     pub attachment: AttachmentId,
     /// The new description; `None` deletes the picture.
     pub alt: Option<String>,
+    /// For whom the message is returned.
+    pub viewer: Viewer,
 }
 
 /// Why a picture was not changed.
@@ -67,16 +68,10 @@ impl RunEngine {
                 |(_, _, proof): &WrittenChange| proof.clone(),
             );
             let (row, details, _) = write.await?;
-            let view = details.view(&row, Some(&own.markdown));
-            let event = MessageEvent {
-                is_new: false,
-                conversation_id: id,
-                rev: row.rev,
-                message: view.clone(),
-            };
-            let envelope = Envelope::durable(Topic::Conversation(id), &event, row.rev);
-            own.hub.publish(envelope);
-            Ok(view)
+            let quoted = details.quoted_audience(&row);
+            let view_for = |viewer| details.view_for(viewer, &row, Some(&own.markdown));
+            receivers::publish_message(&own.hub, (&row, quoted), false, view_for);
+            Ok(details.view(&row, Some(&own.markdown)))
         });
         task.await?
     }
@@ -111,7 +106,7 @@ async fn write_change(
     row.rev = parent.rev;
     mark_changed(tx, &row).await?;
     let proof = conversation::save_counters(tx, &parent, backend).await?;
-    let details = MessageDetails::load(tx, std::slice::from_ref(&row)).await?;
+    let details = MessageDetails::load(tx, change.viewer, std::slice::from_ref(&row)).await?;
     Ok((row, details, proof))
 }
 

@@ -1,7 +1,9 @@
-//! The operations of the engine that change the text of a message, its visibility and its marks.
+//! The operations of the engine that change the text of a message, its shown swipe, its visibility and its
+//! marks.
 
-use base::ids::{ConversationId, MessageId};
+use base::ids::{ConversationId, MembershipId, MessageId};
 
+use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::message;
 use crate::runs::engine::RunEngine;
 use crate::runs::error::EngineError;
@@ -16,7 +18,7 @@ impl RunEngine {
     /// [`EngineError::StorageFull`].
     pub async fn edit_message(
         &self,
-        conversation: ConversationId,
+        (conversation, viewer): (ConversationId, Viewer),
         edit: MessageEdit,
     ) -> Result<message::MessageView, EngineError> {
         let (db, quota) = (self.context.db.reader(), &self.context.quota);
@@ -28,7 +30,7 @@ impl RunEngine {
             token_count,
             ..edit
         });
-        self.step_for_message(conversation, command).await
+        self.step_for_message(conversation, viewer, command).await
     }
 
     /// Shows a message, excludes it from prompts, or deletes it for everyone.
@@ -37,7 +39,7 @@ impl RunEngine {
     /// Returns [`CommandError::ForkPoint`] when the message has branches.
     pub async fn set_visibility(
         &self,
-        conversation: ConversationId,
+        (conversation, viewer): (ConversationId, Viewer),
         message: MessageId,
         visibility: message::Visibility,
     ) -> Result<message::MessageView, EngineError> {
@@ -45,7 +47,7 @@ impl RunEngine {
             message,
             visibility,
         };
-        self.step_for_message(conversation, command).await
+        self.step_for_message(conversation, viewer, command).await
     }
 
     /// Sets whether the memory may use a message. To switch it off also deletes the memories that were made
@@ -55,12 +57,12 @@ impl RunEngine {
     /// Returns [`CommandError::NotFound`] when the message does not exist or is hidden.
     pub async fn set_remembered(
         &self,
-        conversation: ConversationId,
+        (conversation, viewer): (ConversationId, Viewer),
         message: MessageId,
         remember: bool,
     ) -> Result<message::MessageView, EngineError> {
         let command = Command::SetRemembered { message, remember };
-        self.step_for_message(conversation, command).await
+        self.step_for_message(conversation, viewer, command).await
     }
 
     /// Sets whether a person's message is out of character: shown, but in no prompt and no memory. The
@@ -72,11 +74,32 @@ impl RunEngine {
     /// the newest message while the space refuses posts.
     pub async fn set_out_of_character(
         &self,
-        conversation: ConversationId,
+        (conversation, viewer): (ConversationId, Viewer),
         message: MessageId,
         is_ooc: bool,
     ) -> Result<message::MessageView, EngineError> {
         let command = Command::SetOutOfCharacter { message, is_ooc };
-        self.step_for_message(conversation, command).await
+        self.step_for_message(conversation, viewer, command).await
+    }
+
+    /// Shows another swipe of a message; `by` is the membership that selects it.
+    ///
+    /// # Errors
+    /// Returns `EditConflict` when `expected_version` is not the current version,
+    /// `MessageBeingWritten` while a run writes into the message, or `NoSuchSwipe`.
+    pub async fn select_swipe(
+        &self,
+        (conversation, viewer): (ConversationId, Viewer),
+        message: MessageId,
+        (position, expected_version): (i64, Option<i64>),
+        by: Option<MembershipId>,
+    ) -> Result<message::MessageView, EngineError> {
+        let command = Command::SelectSwipe {
+            message,
+            position,
+            expected_version,
+            by,
+        };
+        self.step_for_message(conversation, viewer, command).await
     }
 }

@@ -5,8 +5,6 @@
 
 use base::clock::Timestamp;
 use base::ids::{ConversationId, MembershipId, MessageId};
-use realtime::envelope::Envelope;
-use realtime::topic::Topic;
 use sea_orm::sea_query::Expr;
 use sea_orm::{ColumnTrait, ConnectionTrait, DatabaseTransaction, EntityTrait, QueryFilter};
 use tokio::task::JoinError;
@@ -14,9 +12,11 @@ use tokio::task::JoinError;
 use crate::conversations::annotations::emoji::Emoji;
 use crate::conversations::annotations::reaction;
 use crate::conversations::annotations::reaction::ReactionView;
+use crate::conversations::audience::message_audience::Audience;
 use crate::conversations::{conversation, message};
 use crate::db::backend::Backend;
 use crate::db::commit_verification::CommitProof;
+use crate::runs::announcements::receivers;
 use crate::runs::engine::RunEngine;
 use crate::runs::events::ReactionsUpdated;
 
@@ -44,8 +44,8 @@ pub enum ReactionError {
     TaskEnded(#[from] JoinError),
 }
 
-/// A committed change: the event, and a proof of the commit.
-type WrittenReaction = Option<(ReactionsUpdated, Option<CommitProof>)>;
+/// A committed change: the event, who receives it, and a proof of the commit.
+type WrittenReaction = Option<(ReactionsUpdated, Option<Audience>, Option<CommitProof>)>;
 
 impl RunEngine {
     /// Adds or removes a reaction; does nothing if it exists already, or does not exist.
@@ -62,11 +62,10 @@ impl RunEngine {
             let (now, backend) = (own.clock.now(), own.db.backend());
             let write = own.db.write_verified(
                 move |tx| Box::pin(async move { write_change(tx, change, now, backend).await }),
-                |written: &WrittenReaction| written.as_ref().and_then(|(_, proof)| proof.clone()),
+                |written: &WrittenReaction| written.as_ref().and_then(|(.., proof)| proof.clone()),
             );
-            if let Some((event, _)) = write.await? {
-                let envelope = Envelope::durable(Topic::Conversation(id), &event, event.rev);
-                own.hub.publish(envelope);
+            if let Some((event, audience, _)) = write.await? {
+                receivers::publish_private(&own.hub, id, (&event, event.rev), audience.as_ref());
             }
             Ok(())
         });
@@ -85,9 +84,8 @@ async fn write_change(
     let locked = conversation::lock(tx, change.conversation).await?;
     let mut row = locked.ok_or(ReactionError::NotFound)?;
     let found = message::find_in_conversation(tx, row.id, id).await?;
-    if found.is_none_or(|it| it.visibility == message::Visibility::Hidden) {
-        return Err(ReactionError::NotFound);
-    }
+    let shown = found.filter(|it| it.visibility != message::Visibility::Hidden);
+    let target = shown.ok_or(ReactionError::NotFound)?;
     let mut before = reaction::load(tx, [id]).await?;
     let before = before.remove(&id).unwrap_or_default();
     let of_emoji = before.iter().find(|it| it.emoji == emoji);
@@ -120,7 +118,7 @@ async fn write_change(
         message_id: id,
         reactions,
     };
-    Ok(Some((event, proof)))
+    Ok(Some((event, target.audience, proof)))
 }
 
 /// Sets the `rev` of a message whose reactions were changed.

@@ -4,6 +4,7 @@
 use base::ids::{ConversationId, SpaceId, UserId};
 use sea_orm::{ConnectionTrait, DbErr, EntityTrait};
 
+use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::{conversation, read_mark};
 use crate::db::connect::Db;
 use crate::db::reading::page::{PageOf, PageQuery};
@@ -14,13 +15,13 @@ use crate::runs::store::{failed_run, run};
 use crate::spaces::space;
 
 /// Returns a page of the conversations of a space, each with the `seq` up to which the user has
-/// read; all of one state of the database.
+/// read; all of one state of the database. Whispers to others leave nothing unread.
 ///
 /// # Errors
 /// Returns `RecordNotFound` when the space does not exist, or the database's error when it fails.
 pub async fn load_page(
     db: &Db,
-    user: UserId,
+    (user, viewer): (UserId, Viewer),
     space: SpaceId,
     page: PageQuery,
 ) -> Result<PageOf<(ConversationView, i64)>, DbErr> {
@@ -29,10 +30,17 @@ pub async fn load_page(
             let found = conversation::list_for_space(tx, space, page).await?;
             let ids: Vec<ConversationId> = found.data.iter().map(|it| it.id).collect();
             let marks = read_mark::list_for_user(tx, user, &ids).await?;
-            let views = load_views(tx, space, &found.data).await?;
+            let mark = |id: &ConversationId| marks.get(id).copied().unwrap_or_default();
+            let unread = found.data.iter().filter(|it| it.last_seq > mark(&it.id));
+            let unread: Vec<_> = unread.map(|it| (it.id, mark(&it.id))).collect();
+            let all_read = read_mark::list_all_read(tx, viewer, &unread).await?;
+            let views = load_views(tx, (space, viewer), &found.data).await?;
             let with_mark = |view: ConversationView| {
-                let last_read_seq = marks.get(&view.id).copied();
-                (view, last_read_seq.unwrap_or_default())
+                let last_read_seq = match all_read.contains(&view.id) {
+                    true => view.last_seq,
+                    false => mark(&view.id),
+                };
+                (view, last_read_seq)
             };
             Ok(PageOf {
                 data: views.into_iter().map(with_mark).collect(),
@@ -48,7 +56,7 @@ pub async fn load_page(
 /// rows were read in the same transaction.
 async fn load_views(
     tx: &impl ConnectionTrait,
-    space: SpaceId,
+    (space, viewer): (SpaceId, Viewer),
     rows: &[conversation::Model],
 ) -> Result<Vec<ConversationView>, DbErr> {
     let space = space::Entity::find_by_id(space).one(tx).await?;
@@ -75,7 +83,7 @@ async fn load_views(
             running: run_in(&running, row.id),
             failed: run_in(&failed, row.id),
         };
-        views::conversation_view(row, &space, &runtime)
+        views::conversation_view(row, &space, &runtime, viewer)
     };
     Ok(rows.iter().map(view).collect())
 }

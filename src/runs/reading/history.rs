@@ -18,7 +18,8 @@ use crate::db::reading::page::{PageOf, PageQuery};
 use crate::runs::store::run;
 use crate::runs::store::run::{Column, Entity, Model, Relation, RunKind, RunStatus};
 
-/// Filters for runs; `None` matches all.
+/// Filters for runs; `None` matches all. Runs with an audience have no known kind and error: they match
+/// only if all kinds and errors do.
 #[derive(Clone, Debug, Default)]
 pub struct RunQuery {
     pub conversation: Option<ConversationId>,
@@ -95,6 +96,10 @@ impl RunQuery {
                 .filter(Column::FinishedAt.is_not_null()),
             None => runs,
         };
+        // The kind and the error of a run are for its audience.
+        if self.kind.is_some() || self.error_code.is_some() {
+            runs = runs.filter(Column::Audience.is_null());
+        }
         if let Some(kind) = self.kind {
             runs = runs.filter(Column::Kind.eq(kind));
         }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use base::ids::{ConversationId, MessageId, UserId};
 use sea_orm::DbErr;
 
+use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::markdown::Markdown;
 use crate::conversations::timeline::TimelinePage;
 use crate::conversations::timeline_page::{MessageDetails, PageBudget, Stub};
@@ -41,6 +42,7 @@ pub struct MessageQuery {
     pub limit: u64,
     /// Whether each message includes its HTML.
     pub html: bool,
+    pub viewer: Viewer,
     /// If set, only the messages that this user has marked.
     pub bookmarked_by: Option<UserId>,
 }
@@ -87,20 +89,25 @@ impl RunEngine {
         })
     }
 
-    /// Returns a message with its HTML, or `None` if it is hidden or does not exist.
+    /// Returns a message with its HTML, or `None` if it is hidden, does not exist, or is not for the
+    /// viewer.
     ///
     /// # Errors
     /// Returns the database's error when it fails.
     pub async fn find_message(
         &self,
+        viewer: Viewer,
         id: MessageId,
     ) -> Result<Option<message::MessageView>, ConversationReadError> {
         let read = self.context.db.read(move |tx| {
             Box::pin(async move {
                 let found = message::find(tx, id).await?;
-                let shown = found.filter(|it| it.visibility != message::Visibility::Hidden);
+                let shown = found.filter(|it| {
+                    it.visibility != message::Visibility::Hidden
+                        && viewer.sees(it.audience.as_ref())
+                });
                 let rows: Vec<message::Model> = shown.into_iter().collect();
-                let details = MessageDetails::load(tx, &rows).await?;
+                let details = MessageDetails::load(tx, viewer, &rows).await?;
                 Ok::<_, DbErr>((rows, details))
             })
         });
@@ -117,11 +124,19 @@ impl RunEngine {
         query: MessageQuery,
         max_bytes: usize,
     ) -> Result<MessagePage, ConversationReadError> {
-        let MessageQuery { page, limit, .. } = query;
+        let MessageQuery {
+            page,
+            limit,
+            viewer,
+            ..
+        } = query;
+        let scope = (id, viewer);
         let db = self.context.db.reader();
         let mut stubs = match query.bookmarked_by {
-            Some(user) => timeline_page::load_bookmarked_stubs(db, id, page, limit, user).await?,
-            None => timeline_page::load_stubs(db, id, page, limit).await?,
+            Some(user) => {
+                timeline_page::load_bookmarked_stubs(db, scope, page, limit, user).await?
+            }
+            None => timeline_page::load_stubs(db, scope, page, limit).await?,
         };
         let n_found = stubs.len();
         stubs.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
@@ -162,10 +177,11 @@ impl RunEngine {
         query: MessageQuery,
         mut budget: PageBudget,
     ) -> Result<(Vec<(i64, String)>, Option<PageBudget>), ConversationReadError> {
+        let viewer = query.viewer;
         let read = self.context.db.read(move |tx| {
             Box::pin(async move {
-                let rows = timeline_page::load_messages(tx, id, &slice).await?;
-                let details = MessageDetails::load(tx, &rows).await?;
+                let rows = timeline_page::load_messages(tx, (id, viewer), &slice).await?;
+                let details = MessageDetails::load(tx, viewer, &rows).await?;
                 Ok::<_, DbErr>((rows, details))
             })
         });

@@ -1,5 +1,8 @@
 //! Previews who speaks next: the turns that are decided, and the odds of the choice after them. Read
 //! only; nothing is drawn.
+//!
+//! **Invariant:** a preview is made of what its viewer sees. Whispers to others, and the turns that follow
+//! from them, change nothing in it.
 
 use std::collections::HashMap;
 
@@ -9,6 +12,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::characters::character;
+use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::{conversation, timeline};
 use crate::db::connect::Db;
 use crate::rounds::round::RoundKind;
@@ -63,28 +67,32 @@ pub enum PreviewTrigger {
     Generate,
 }
 
-/// Loads the preview of a conversation, all of one state of the database.
+/// Loads the preview of a conversation for a viewer, all of one state of the database.
 ///
 /// # Errors
 /// Returns `RecordNotFound` when the conversation does not exist, or the database's error when it
 /// fails.
-pub async fn load(db: &Db, id: ConversationId) -> Result<NextSpeaker, DbErr> {
-    db.read(move |tx| Box::pin(async move { load_in(tx, id).await }))
+pub async fn load(db: &Db, id: ConversationId, viewer: Viewer) -> Result<NextSpeaker, DbErr> {
+    db.read(move |tx| Box::pin(async move { load_in(tx, id, viewer).await }))
         .await
 }
 
-async fn load_in(tx: &impl ConnectionTrait, id: ConversationId) -> Result<NextSpeaker, DbErr> {
+async fn load_in(
+    tx: &impl ConnectionTrait,
+    id: ConversationId,
+    viewer: Viewer,
+) -> Result<NextSpeaker, DbErr> {
     let Some((row, space)) = conversation::find_with_space(tx, id).await? else {
         return Err(DbErr::RecordNotFound("a conversation".to_owned()));
     };
     let members = membership::list_active(tx, space.id).await?;
-    let runtime = RuntimeView::load(tx, id).await?;
+    let runtime = RuntimeView::load(tx, id).await?.seen_by(viewer);
     let cards = members.iter().filter_map(|it| it.character_id);
     let talkativeness = match space.reply_order {
         ReplyOrder::Natural => character::load_talkativeness(tx, cards).await?,
         _ => HashMap::new(),
     };
-    let spoken = timeline::speakers_since_last_user_message(tx, &row).await?;
+    let (last_speaker, spoken) = timeline::speakers_seen(tx, id, viewer).await?;
     let decided = decided_turns(&runtime);
     let has_turns = auto_mode::turns_left(&row, &space) > Some(n_uncounted_turns(&runtime));
     let is_after_character =
@@ -97,7 +105,7 @@ async fn load_in(tx: &impl ConnectionTrait, id: ConversationId) -> Result<NextSp
     };
     let mut input = SelectionInput {
         candidates: from_memberships::candidates(&members, &talkativeness),
-        last_speaker: row.last_speaker_membership_id,
+        last_speaker,
         speakers_since_last_user_message: spoken,
         allow_self_responses: space.allow_self_responses,
         ..SelectionInput::default()

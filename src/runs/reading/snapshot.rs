@@ -10,19 +10,22 @@ use sea_orm::{ConnectionTrait, DbErr, EntityTrait};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::timeline::TimelinePage;
 use crate::conversations::timeline_page::{MessageDetails, PageBudget, TimelineChanges};
-use crate::conversations::{conversation, message, timeline_page};
+use crate::conversations::{conversation, message, timeline, timeline_page};
 use crate::db::reading::row_slices;
 use crate::memories::memory_settings::SummarySettings;
 use crate::memories::summaries::summary;
-use crate::rounds::round;
 use crate::runs::engine::RunEngine;
 use crate::runs::error::ConversationReadError;
 use crate::runs::execution::live_streams::LiveStream;
 use crate::runs::reading::views;
-use crate::runs::reading::views::{ConversationState, ConversationView, RoundView, RuntimeView};
+use crate::runs::reading::views::{
+    ConversationState, ConversationView, RoundDocument, RuntimeView,
+};
 use crate::runs::scheduling::auto_mode;
+use crate::runs::store::run_view::RunDocument;
 use crate::runs::store::{run, tool_approval};
 use crate::spaces::{membership, space};
 
@@ -38,6 +41,9 @@ const MAX_CHANGES: u64 = 500;
 pub struct Snapshot {
     #[serde(skip)]
     pub rev: i64,
+    /// The running run, whether the viewer sees it or not.
+    #[serde(skip)]
+    pub running: Option<RunId>,
     /// The existing text that the running run continues.
     #[serde(skip)]
     pub base_text: Option<String>,
@@ -47,11 +53,11 @@ pub struct Snapshot {
     /// Whether older messages exist. False when the messages are the changed ones.
     pub has_more: bool,
     pub state: ConversationState,
-    pub round: Option<RoundView>,
-    pub queued_run: Option<run::RunView>,
-    pub running_run: Option<run::RunView>,
+    pub round: Option<RoundDocument>,
+    pub queued_run: Option<RunDocument>,
+    pub running_run: Option<RunDocument>,
     /// The newest run, if it failed: the one that Retry repeats.
-    pub failed_run: Option<run::RunView>,
+    pub failed_run: Option<RunDocument>,
     /// Pending approvals of tool calls, oldest first.
     pub tool_approvals: Vec<tool_approval::ToolApprovalView>,
     /// Null while auto mode is off.
@@ -71,19 +77,20 @@ pub enum SnapshotEntry {
 
 impl RunEngine {
     /// Returns the conversation's newest messages, or those that changed after `after_rev`, with
-    /// its current state. Returns `None` if the conversation does not exist.
+    /// its current state, as the viewer sees it. Returns `None` if the conversation does not exist.
     ///
     /// # Errors
     /// Returns the database's error when it fails.
     pub async fn snapshot(
         &self,
         id: ConversationId,
+        viewer: Viewer,
         after_rev: Option<i64>,
     ) -> Result<Option<Snapshot>, ConversationReadError> {
-        match self.load_snapshot(id, after_rev, false).await? {
+        match self.load_snapshot(id, viewer, after_rev, false).await? {
             // With HTML the changes exceed the size limit.
             Some(found) if found.has_more && after_rev.is_some() && !found.reset => {
-                self.load_snapshot(id, after_rev, true).await
+                self.load_snapshot(id, viewer, after_rev, true).await
             }
             found => Ok(found),
         }
@@ -93,11 +100,12 @@ impl RunEngine {
     async fn load_snapshot(
         &self,
         id: ConversationId,
+        viewer: Viewer,
         after_rev: Option<i64>,
         reset: bool,
     ) -> Result<Option<Snapshot>, ConversationReadError> {
         let read = self.context.db.read(move |tx| {
-            Box::pin(async move { SnapshotData::load(tx, id, after_rev, reset).await })
+            Box::pin(async move { SnapshotData::load(tx, (id, viewer), after_rev, reset).await })
         });
         let Some(found) = read.await? else {
             return Ok(None);
@@ -129,15 +137,16 @@ impl RunEngine {
         entries.sort_by_key(|(seq, _)| *seq);
         Ok(Some(Snapshot {
             rev: row.rev,
+            running: runtime.running.as_ref().map(|it| it.id),
             base_text,
             reset,
             messages: entries.into_iter().map(|(_, entry)| entry).collect(),
             has_more: has_more || is_cut,
             state: runtime.state(),
-            round: runtime.round.as_ref().map(round::Model::view),
-            queued_run: run::Model::optional_view(&runtime.queued),
-            running_run: run::Model::optional_view(&runtime.running),
-            failed_run: runtime.failed_run(&row),
+            round: runtime.round_document(viewer),
+            queued_run: views::document(&runtime.queued, viewer),
+            running_run: views::document(&runtime.running, viewer),
+            failed_run: runtime.failed_run(&row, viewer),
             tool_approvals,
             auto_mode_turns_left: auto_mode::turns_left(&row, &space),
             summarized_to_seq,
@@ -172,38 +181,47 @@ impl RunEngine {
         read.await
     }
 
-    /// Returns the document of a conversation.
+    /// Returns the document of a conversation for a viewer.
     ///
     /// # Errors
     /// Returns `RecordNotFound` when the conversation does not exist, or the database's error when
     /// it fails.
-    pub async fn conversation_view(&self, id: ConversationId) -> Result<ConversationView, DbErr> {
-        views::load_conversation(&self.context.db, id).await
+    pub async fn conversation_view(
+        &self,
+        id: ConversationId,
+        viewer: Viewer,
+    ) -> Result<ConversationView, DbErr> {
+        views::load_conversation(&self.context.db, id, viewer).await
     }
 
-    /// Returns the open approvals of a conversation, oldest first.
+    /// Returns the open approvals of a conversation that the viewer sees, oldest first.
     ///
     /// # Errors
     /// Returns an error when the database fails.
     pub async fn list_open_tool_approvals(
         &self,
         id: ConversationId,
+        viewer: Viewer,
     ) -> Result<Vec<tool_approval::ToolApprovalView>, DbErr> {
-        let open = tool_approval::list_open(self.context.db.reader(), id).await?;
+        let open = tool_approval::list_open(self.context.db.reader(), id, viewer).await?;
         Ok(open.iter().map(tool_approval::Model::view).collect())
     }
 
     /// Returns who would probably speak if a reply were forced now, without the random choice: the
-    /// character after the last speaker.
+    /// character after the last speaker that the viewer sees.
     ///
     /// # Errors
     /// Returns the database's error when it fails.
-    pub async fn likely_speaker(&self, id: ConversationId) -> Result<Option<MembershipId>, DbErr> {
+    pub async fn likely_speaker(
+        &self,
+        id: ConversationId,
+        viewer: Viewer,
+    ) -> Result<Option<MembershipId>, DbErr> {
         let db = self.context.db.reader();
         let Some(row) = conversation::Entity::find_by_id(id).one(db).await? else {
             return Ok(None);
         };
-        let last = row.last_speaker_membership_id;
+        let (last, _) = timeline::speakers_seen(db, id, viewer).await?;
         let mut memberships = membership::list_active(db, row.space_id).await?;
         memberships.extend(membership::load_missing(db, row.space_id, &memberships, last).await?);
         let can: Vec<_> = memberships
@@ -265,18 +283,21 @@ struct SnapshotData {
 impl SnapshotData {
     async fn load(
         tx: &impl ConnectionTrait,
-        id: ConversationId,
+        scope: (ConversationId, Viewer),
         after_rev: Option<i64>,
         reset: bool,
     ) -> Result<Option<Self>, DbErr> {
+        let (id, viewer) = scope;
         let Some((row, space)) = conversation::find_with_space(tx, id).await? else {
             return Ok(None);
         };
         let runtime = RuntimeView::load(tx, id).await?;
-        let base_text = load_base_text(tx, runtime.running.as_ref()).await?;
+        let running = runtime.running.as_ref();
+        let seen = running.filter(|it| viewer.sees(it.audience.as_ref()));
+        let base_text = load_base_text(tx, seen).await?;
         let changed = match after_rev {
             Some(rev) if rev <= row.rev && !reset => {
-                timeline_page::load_changes_since(tx, id, rev, MAX_CHANGES).await?
+                timeline_page::load_changes_since(tx, scope, rev, MAX_CHANGES).await?
             }
             _ => None,
         };
@@ -289,12 +310,12 @@ impl SnapshotData {
             has_more,
         ) = match changed {
             Some(changed) => (changed, false),
-            None => newest_changes(tx, id).await?,
+            None => newest_changes(tx, scope).await?,
         };
-        let messages = timeline_page::load_messages(tx, id, &shown).await?;
+        let messages = timeline_page::load_messages(tx, scope, &shown).await?;
         // Only a running run has pending approvals.
-        let tool_approvals = match &runtime.running {
-            Some(_) => tool_approval::list_open(tx, id).await?,
+        let tool_approvals = match seen {
+            Some(_) => tool_approval::list_open(tx, id, viewer).await?,
             None => Vec::new(),
         };
         let summarized_to_seq = match SummarySettings::of_space(&space.settings).is_enabled {
@@ -303,7 +324,7 @@ impl SnapshotData {
         };
         Ok(Some(Self {
             space,
-            details: MessageDetails::load(tx, &messages).await?,
+            details: MessageDetails::load(tx, viewer, &messages).await?,
             tool_approvals: tool_approvals
                 .iter()
                 .map(tool_approval::Model::view)
@@ -336,10 +357,10 @@ async fn load_base_text(
 /// is about as long as its text.
 async fn newest_changes(
     tx: &impl ConnectionTrait,
-    id: ConversationId,
+    scope: (ConversationId, Viewer),
 ) -> Result<(TimelineChanges, bool), DbErr> {
     let mut shown =
-        timeline_page::load_stubs(tx, id, TimelinePage::Newest, N_NEWEST_MESSAGES).await?;
+        timeline_page::load_stubs(tx, scope, TimelinePage::Newest, N_NEWEST_MESSAGES).await?;
     let n_found = shown.len();
     shown.truncate(usize::try_from(N_NEWEST_MESSAGES).unwrap_or(usize::MAX));
     let n_fitting = row_slices::n_fitting(&shown, timeline_page::MAX_BYTES as i64 / 2);

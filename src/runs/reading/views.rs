@@ -7,12 +7,15 @@ use sea_orm::{ConnectionTrait, DbErr};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::conversations::audience::message_audience::Audience;
+use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::conversation;
 use crate::conversations::newest_messages::NewestMessages;
 use crate::db::connect::Db;
 use crate::rounds::{round, slot};
 use crate::runs::scheduling::auto_mode;
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
+use crate::runs::store::run_view::RunDocument;
 use crate::runs::store::{failed_run, run};
 use crate::spaces::space;
 
@@ -37,6 +40,10 @@ pub struct RoundView {
     pub state: round::RoundState,
     pub cursor: i64,
     pub trigger_message_id: Option<MessageId>,
+    /// The memberships that see it and its replies; null: everyone.
+    pub audience: Option<Audience>,
+    /// False; true in the document of a [`PrivateRoundView`].
+    pub private: bool,
     pub slots: Vec<SlotView>,
 }
 
@@ -53,8 +60,44 @@ pub struct SlotView {
     pub chosen_because: String,
 }
 
+/// A round as one viewer sees it.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = AnyRound)]
+#[serde(untagged)]
+pub enum RoundDocument {
+    Whole(RoundView),
+    Private(PrivateRoundView),
+}
+
+/// What people outside the audience of a round see of it: that it exists, and its state.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = PrivateRound)]
+pub struct PrivateRoundView {
+    pub id: RoundId,
+    pub status: round::RoundStatus,
+    pub state: round::RoundState,
+    /// Always empty.
+    pub slots: Vec<SlotView>,
+    /// Always true.
+    pub private: bool,
+}
+
 impl round::Model {
-    /// Returns the API document of this round.
+    /// Returns the document of this round for a viewer.
+    pub fn document(&self, viewer: Viewer) -> RoundDocument {
+        match viewer.sees(self.audience.as_ref()) {
+            true => RoundDocument::Whole(self.view()),
+            false => RoundDocument::Private(PrivateRoundView {
+                id: self.id,
+                status: self.status,
+                state: self.state,
+                slots: Vec::new(),
+                private: true,
+            }),
+        }
+    }
+
+    /// Returns the API document of this round for a person in its audience.
     pub fn view(&self) -> RoundView {
         RoundView {
             id: self.id,
@@ -62,6 +105,8 @@ impl round::Model {
             state: self.state,
             cursor: self.cursor,
             trigger_message_id: self.trigger_message_id,
+            audience: self.audience.clone(),
+            private: false,
             slots: self.slots.0.iter().map(slot_view).collect(),
         }
     }
@@ -76,6 +121,11 @@ fn slot_view(slot: &slot::Slot) -> SlotView {
         skip_reason: slot.skip_reason.clone(),
         chosen_because: slot.chosen_because.clone(),
     }
+}
+
+/// Returns the document of a run, if any, for a viewer.
+pub fn document(run: &Option<run::Model>, viewer: Viewer) -> Option<RunDocument> {
+    run.as_ref().map(|it| it.document(viewer))
 }
 
 /// The active round of a conversation, and its queued, running and failed run.
@@ -114,8 +164,22 @@ impl RuntimeView {
         }
     }
 
+    /// Returns the part that the viewer sees: nothing of the round and the runs of a whisper to others.
+    pub fn seen_by(mut self, viewer: Viewer) -> Self {
+        self.round = self.round.filter(|it| viewer.sees(it.audience.as_ref()));
+        for run in [&mut self.queued, &mut self.running, &mut self.failed] {
+            run.take_if(|it| !viewer.sees(it.audience.as_ref()));
+        }
+        self
+    }
+
+    /// Returns the document of the active round.
+    pub fn round_document(&self, viewer: Viewer) -> Option<RoundDocument> {
+        self.round.as_ref().map(|it| it.document(viewer))
+    }
+
     /// Returns the failed run that Retry would queue again.
-    pub fn failed_run(&self, row: &conversation::Model) -> Option<run::RunView> {
+    pub fn failed_run(&self, row: &conversation::Model, viewer: Viewer) -> Option<RunDocument> {
         let is_active = self.queued.is_some() || self.running.is_some();
         let failed = self.failed.as_ref().filter(|_| !is_active)?;
         let is_shown = match (&self.round, failed.round_id) {
@@ -123,7 +187,7 @@ impl RuntimeView {
             (None, None) => failed.cutoff_seq >= Some(NewestMessages::from_row(row).seq()),
             _ => false,
         };
-        is_shown.then(|| failed.view())
+        is_shown.then(|| failed.document(viewer))
     }
 }
 
@@ -156,11 +220,11 @@ pub struct ConversationView {
     pub forked_from_message_id: Option<MessageId>,
     pub rev: i64,
     pub state: ConversationState,
-    pub round: Option<RoundView>,
-    pub queued_run: Option<run::RunView>,
-    pub running_run: Option<run::RunView>,
+    pub round: Option<RoundDocument>,
+    pub queued_run: Option<RunDocument>,
+    pub running_run: Option<RunDocument>,
     /// The newest run, if it failed: the one that Retry repeats.
-    pub failed_run: Option<run::RunView>,
+    pub failed_run: Option<RunDocument>,
     pub created_at: Timestamp,
 }
 
@@ -169,14 +233,18 @@ pub struct ConversationView {
 /// # Errors
 /// Returns `RecordNotFound` when the conversation does not exist, or the database's error when it
 /// fails.
-pub async fn load_conversation(db: &Db, id: ConversationId) -> Result<ConversationView, DbErr> {
+pub async fn load_conversation(
+    db: &Db,
+    id: ConversationId,
+    viewer: Viewer,
+) -> Result<ConversationView, DbErr> {
     let read = db.read(move |tx| {
         Box::pin(async move {
             let Some((row, space)) = conversation::find_with_space(tx, id).await? else {
                 return Err(DbErr::RecordNotFound("a conversation".to_owned()));
             };
             let runtime = RuntimeView::load(tx, id).await?;
-            Ok(conversation_view(&row, &space, &runtime))
+            Ok(conversation_view(&row, &space, &runtime, viewer))
         })
     });
     read.await
@@ -187,6 +255,7 @@ pub fn conversation_view(
     row: &conversation::Model,
     space: &space::Model,
     runtime: &RuntimeView,
+    viewer: Viewer,
 ) -> ConversationView {
     ConversationView {
         id: row.id,
@@ -200,10 +269,10 @@ pub fn conversation_view(
         forked_from_message_id: row.forked_from_message_id,
         rev: row.rev,
         state: runtime.state(),
-        round: runtime.round.as_ref().map(round::Model::view),
-        queued_run: run::Model::optional_view(&runtime.queued),
-        running_run: run::Model::optional_view(&runtime.running),
-        failed_run: runtime.failed_run(row),
+        round: runtime.round_document(viewer),
+        queued_run: document(&runtime.queued, viewer),
+        running_run: document(&runtime.running, viewer),
+        failed_run: runtime.failed_run(row, viewer),
         created_at: row.created_at,
     }
 }

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use base::ids::{MembershipId, MemoryId, MessageId, RoundId, RunId};
 use tavern::macros::variables::VariableChanges;
 
+use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::{message, swipe};
 use crate::memories::tool::pending_changes::RequestedChange;
 use crate::prompt::builder::PromptEffects;
 use crate::prompt::record::sent_prompt::SentPromptJson;
-use crate::runs::scheduling::messages::new_post::NewPost;
+use crate::runs::scheduling::messages::new_post::{NewPost, RequestedAudience};
 use crate::runs::store::run;
 
 /// An input of the scheduler: something that happened, or a request.
@@ -51,25 +52,21 @@ pub enum Command {
     },
     Pause,
     Resume,
-    Skip,
+    Skip {
+        viewer: Viewer,
+    },
     Retry {
         /// Whether the person may edit texts of others; else an in-place run is refused.
         may_edit: bool,
+        viewer: Viewer,
     },
     CancelRun {
         run: RunId,
     },
-    /// Makes `speaker` speak; if it is `None`, the scheduler chooses. `by` is shown as the reason.
-    ForceTalk {
-        speaker: Option<MembershipId>,
-        by: String,
-    },
-    /// Replaces the pending slots of a round. `by` is shown as the reason.
-    EditQueue {
-        round: RoundId,
-        slots: Vec<MembershipId>,
-        by: String,
-    },
+    /// A person makes a member speak.
+    ForceTalk(ForcedTurn),
+    /// Replaces the pending slots of a round.
+    EditQueue(SlotsEdit),
     /// Shows a message, excludes it from prompts, or deletes it for everyone.
     SetVisibility {
         message: MessageId,
@@ -96,23 +93,12 @@ pub enum Command {
         /// The membership that selects it; `None` for an admin without one.
         by: Option<MembershipId>,
     },
-    /// Regenerates `message`, or the tail if it is `None`; must be an AI's message. `by` is shown
-    /// as the reason.
-    Regenerate {
-        message: Option<MessageId>,
-        by: String,
-    },
+    /// Regenerates an AI's message.
+    Regenerate(VersionRequest),
     /// As `Regenerate`, but adds the new version to the message wherever it is; later messages stay.
-    RegenerateInPlace {
-        message: Option<MessageId>,
-        by: String,
-    },
-    /// Continues `message`, or the tail if it is `None`; must be an AI's message. `by` is shown as
-    /// the reason.
-    Continue {
-        message: Option<MessageId>,
-        by: String,
-    },
+    RegenerateInPlace(VersionRequest),
+    /// Continues an AI's message.
+    Continue(VersionRequest),
     /// Answers the human message at the end of a branch again.
     ReplyToTail,
     /// A human has turned on their copilot.
@@ -129,10 +115,13 @@ impl Command {
     /// Returns the memberships that the command names.
     pub fn referenced_members(&self) -> Vec<MembershipId> {
         match self {
-            Self::MessagePosted(post) => [&[post.author], post.mentions.as_slice()].concat(),
-            Self::ForceTalk { speaker, .. } => speaker.iter().copied().collect(),
+            Self::MessagePosted(post) => {
+                let audience = post.requested.audience.members();
+                [&[post.author], post.mentions.as_slice(), audience].concat()
+            }
+            Self::ForceTalk(turn) => turn.referenced_members(),
             Self::CopilotStarted { membership } => vec![*membership],
-            Self::EditQueue { slots, .. } => slots.clone(),
+            Self::EditQueue(edit) => edit.slots.clone(),
             Self::InsertGreetings(greetings) => greetings.iter().map(|it| it.membership).collect(),
             _ => Vec::new(),
         }
@@ -144,23 +133,72 @@ impl Command {
         matches!(
             self,
             Self::MessagePosted(_)
-                | Self::ForceTalk { .. }
+                | Self::ForceTalk(_)
                 | Self::CopilotStarted { .. }
                 | Self::Resume
-                | Self::Skip
+                | Self::Skip { .. }
                 | Self::Retry { .. }
-                | Self::EditQueue { .. }
+                | Self::EditQueue(_)
                 | Self::SetVisibility { .. }
                 | Self::SetRemembered { .. }
                 | Self::SetOutOfCharacter { .. }
                 | Self::EditMessage(_)
                 | Self::SelectSwipe { .. }
-                | Self::Regenerate { .. }
-                | Self::RegenerateInPlace { .. }
-                | Self::Continue { .. }
+                | Self::Regenerate(_)
+                | Self::RegenerateInPlace(_)
+                | Self::Continue(_)
                 | Self::ReplyToTail
         )
     }
+}
+
+/// A turn that a person requests.
+#[derive(Clone, Debug)]
+pub struct ForcedTurn {
+    /// Who speaks; if it is `None`, the scheduler chooses.
+    pub speaker: Option<MembershipId>,
+    /// The display name of the person; shown as the reason.
+    pub by: String,
+    pub viewer: Viewer,
+    /// Who sees the reply.
+    pub audience: RequestedAudience,
+}
+
+impl ForcedTurn {
+    /// Returns a turn whose reply has the audience of the newest message, if the viewer sees it.
+    pub fn new(speaker: Option<MembershipId>, by: impl Into<String>, viewer: Viewer) -> Self {
+        Self {
+            speaker,
+            by: by.into(),
+            viewer,
+            audience: RequestedAudience::Inherited,
+        }
+    }
+
+    fn referenced_members(&self) -> Vec<MembershipId> {
+        let audience = self.audience.members().iter().copied();
+        self.speaker.into_iter().chain(audience).collect()
+    }
+}
+
+/// A person's new order of the pending slots of a round.
+#[derive(Clone, Debug)]
+pub struct SlotsEdit {
+    pub round: RoundId,
+    pub slots: Vec<MembershipId>,
+    /// The display name of the person; shown as the reason of new slots.
+    pub by: String,
+    pub viewer: Viewer,
+}
+
+/// A new version of an AI's message that a person requests.
+#[derive(Clone, Debug)]
+pub struct VersionRequest {
+    /// `None`: the newest message that the person sees.
+    pub message: Option<MessageId>,
+    /// The display name of the person; shown as the reason.
+    pub by: String,
+    pub viewer: Viewer,
 }
 
 /// A person's new text for a message.
@@ -292,6 +330,8 @@ pub enum CommandError {
     UnknownAttachment,
     #[error("the message would have neither a text nor a picture")]
     NothingShown,
+    #[error("the audience is empty or names a member that is not in the space")]
+    UnknownAudience,
     #[error("the client id was already used for another text")]
     ClientIdReused,
     /// The author must wait for this time.

@@ -7,6 +7,7 @@ use crate::conversations::message;
 use crate::rounds::{round, slot};
 use crate::runs::followup;
 use crate::runs::scheduling::command::{CommandError, ExecutionEnd, GeneratedText, SentPromptRef};
+use crate::runs::scheduling::messages::post_audience;
 use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, NewMessage, PlanChange};
 use crate::runs::scheduling::plan_builder::{NextSlot, PlanBuilder};
 use crate::runs::scheduling::speaker_choice::TriggerMessage;
@@ -67,16 +68,8 @@ fn skip_queued_run(builder: &mut PlanBuilder, mut run: run::Model, reason: &'sta
     run.debug.skipped_because = Some(reason.to_owned());
     builder.push(PlanChange::SkipQueued(run.clone()));
     if builder.is_at_cursor(&run) {
-        let tail = builder
-            .state
-            .tail
-            .as_ref()
-            .map(|it| MessageRef::Message(it.id));
-        builder.advance(
-            slot::SlotStatus::Skipped,
-            Some(reason),
-            NextSlot::after_run(&run, tail),
-        );
+        let next = NextSlot::after_run(&run, builder.tail());
+        builder.advance(slot::SlotStatus::Skipped, Some(reason), next);
     }
 }
 
@@ -228,6 +221,8 @@ fn commit_text(
         token_count: written.token_count,
         client_id: None,
         is_ooc: false,
+        audience: run.audience.clone(),
+        is_for_people: post_audience::is_for_people(builder, run.audience.as_ref()),
         persona: None,
         reply_to: builder.earlier_trigger(&run),
         attachments: Vec::new(),
@@ -248,8 +243,9 @@ fn commit_text(
         mentions: &[],
     };
     if role == message::MessageRole::User {
+        builder.audience = run.audience;
         copilot::spend_step(builder, &trigger_message, was_stopped);
-    } else if !was_stopped {
+    } else if !was_stopped && run.audience.is_none() {
         followup::after_text(builder, &trigger_message, is_paused);
     }
 }
@@ -329,6 +325,7 @@ fn is_round_generating(builder: &PlanBuilder) -> bool {
 pub fn replan(builder: &mut PlanBuilder, run: &run::Model, reason: run::RunReason, attempt: i64) {
     let mut again = builder.new_run(run.speaker_space_membership_id, run.kind, reason);
     again.attempt = attempt;
+    again.audience.clone_from(&run.audience);
     again.debug = run::RunDebug {
         chosen_because: run.debug.chosen_because.clone(),
         target_message_id: run.debug.target_message_id,

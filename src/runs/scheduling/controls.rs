@@ -4,6 +4,7 @@
 use base::ids::{MembershipId, MessageId, RunId};
 use base::message_text;
 
+use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::message;
 use crate::rounds::{round, slot};
 use crate::runs::scheduling::command::{CommandError, MessageEdit};
@@ -97,11 +98,14 @@ pub fn resume(builder: &mut PlanBuilder) -> Result<(), CommandError> {
 /// Skips the current slot. A failed round continues, a paused one stays paused.
 ///
 /// # Errors
-/// Returns `NoRound` when no round is active.
-pub fn skip(builder: &mut PlanBuilder) -> Result<(), CommandError> {
+/// Returns `NoRound` when no round is active, `Forbidden` when the person does not see its replies.
+pub fn skip(builder: &mut PlanBuilder, viewer: Viewer) -> Result<(), CommandError> {
     let Some(round) = builder.round.as_ref() else {
         return Err(CommandError::NoRound);
     };
+    if !viewer.sees(round.audience.as_ref()) {
+        return Err(CommandError::Forbidden);
+    }
     let failed = round.state == round::RoundState::Failed;
     let kind = run_kind_of_round(builder);
     if let Some(run) = builder.running.clone()
@@ -126,19 +130,25 @@ pub fn skip(builder: &mut PlanBuilder) -> Result<(), CommandError> {
 /// followed.
 ///
 /// # Errors
-/// Returns `NothingToRetry` when another run is active, or when there is no such slot or run;
-/// `InPlaceForbidden` when the run would change a message that the person may not edit.
-pub fn retry(builder: &mut PlanBuilder, may_edit: bool) -> Result<(), CommandError> {
+/// Returns `NothingToRetry` when another run is active, or when there is no such slot or run that the
+/// person sees; `InPlaceForbidden` when the run would change a message that the person may not edit.
+pub fn retry(
+    builder: &mut PlanBuilder,
+    may_edit: bool,
+    viewer: Viewer,
+) -> Result<(), CommandError> {
     let active = builder.running.as_ref().or(builder.queued.as_ref());
     if let Some(run) = active {
         // Two simultaneous requests: the run planned for the first one answers both.
         return match run.reason {
+            _ if !viewer.sees(run.audience.as_ref()) => Err(CommandError::NothingToRetry),
             run::RunReason::Retry | run::RunReason::CopilotContinue => Ok(()),
             _ => Err(CommandError::NothingToRetry),
         };
     }
     if let Some(round) = builder.round.as_ref() {
-        if round.state == round::RoundState::Generating {
+        let is_seen = viewer.sees(round.audience.as_ref());
+        if round.state == round::RoundState::Generating || !is_seen {
             return Err(CommandError::NothingToRetry);
         }
         continue_round(builder, run::RunReason::Retry);
@@ -148,6 +158,7 @@ pub fn retry(builder: &mut PlanBuilder, may_edit: bool) -> Result<(), CommandErr
     let failed = builder.state.facts.newest_run().filter(|it| {
         it.status == run::RunStatus::Failed
             && it.round_id.is_none()
+            && viewer.sees(it.audience.as_ref())
             && it.cutoff_seq.is_some_and(|cutoff| cutoff >= newest_seq)
     });
     let failed = failed.ok_or(CommandError::NothingToRetry)?;

@@ -147,11 +147,7 @@ fn enqueue_after_tail(
     membership: &membership::Model,
     reason: run::RunReason,
 ) {
-    let trigger = builder
-        .state
-        .tail
-        .as_ref()
-        .map(|it| MessageRef::Message(it.id));
+    let trigger = builder.tail();
     enqueue(builder, membership, reason, trigger);
 }
 

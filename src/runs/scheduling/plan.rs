@@ -5,6 +5,7 @@ use std::sync::Arc;
 use base::clock::Timestamp;
 use base::ids::{AttachmentId, ConversationId, MembershipId, MessageId, RoundId, RunId};
 
+use crate::conversations::audience::message_audience::Audience;
 use crate::conversations::{message, swipe};
 use crate::memories::tool::pending_changes::RequestedChange;
 use crate::personas::message_persona::MessagePersona;
@@ -109,6 +110,8 @@ pub struct NewRound {
     pub kind: round::RoundKind,
     pub trigger: MessageRef,
     pub seed: i64,
+    /// Who sees it and its replies; `None`: everyone.
+    pub audience: Option<Audience>,
     pub slots: Vec<SpeakerChoice>,
 }
 
@@ -124,6 +127,7 @@ impl NewRound {
         let row = round::new_model(self.id, conversation, self.kind, self.seed, now, slots);
         round::Model {
             trigger_message_id: trigger,
+            audience: self.audience.clone(),
             ..row
         }
     }
@@ -176,6 +180,10 @@ pub struct NewMessage {
     pub client_id: Option<String>,
     /// Whether it is out of character.
     pub is_ooc: bool,
+    /// Who sees it; `None`: everyone.
+    pub audience: Option<Audience>,
+    /// Whether no character belongs to its audience.
+    pub is_for_people: bool,
     /// The persona under which it is posted. The copilot's is found when the message is written.
     pub persona: Option<MessagePersona>,
     /// The message that it answers.
@@ -189,8 +197,8 @@ pub struct NewMessage {
 }
 
 impl NewMessage {
-    /// Returns the message of a post.
-    pub fn of_post(post: &NewPost) -> Self {
+    /// Returns the message of a post for an audience with a character, or for everyone.
+    pub fn of_post(post: &NewPost, audience: Option<Audience>) -> Self {
         Self {
             author: post.author,
             role: message::MessageRole::User,
@@ -198,6 +206,8 @@ impl NewMessage {
             token_count: post.token_count,
             client_id: post.client_id.clone(),
             is_ooc: false,
+            audience,
+            is_for_people: false,
             persona: post.persona.clone(),
             reply_to: post.reply_to,
             attachments: post.attachments.clone(),

@@ -8,6 +8,7 @@
 use base::clock::Timestamp;
 use base::ids::{MembershipId, MessageId, RoundId, RunId};
 
+use crate::conversations::audience::message_audience::Audience;
 use crate::rounds::{round, slot};
 use crate::runs::scheduling::plan::{
     EnqueueRun, MessageRef, NewRound, Plan, PlanChange, RoundChange,
@@ -37,6 +38,8 @@ pub struct PlanBuilder<'a> {
     pub running: Option<run::Model>,
     /// Auto mode turns since the last user message.
     pub auto_mode_turns: i64,
+    /// Who sees what this plan starts; `None`: everyone.
+    pub audience: Option<Audience>,
     /// The message that triggers a round of this plan.
     trigger: Option<MessageRef>,
     plan: Plan,
@@ -50,6 +53,7 @@ impl<'a> PlanBuilder<'a> {
             queued: state.queued.clone(),
             running: state.running.clone(),
             auto_mode_turns: state.conversation.auto_mode_turns,
+            audience: None,
             trigger: None,
             plan: Plan::default(),
             state,
@@ -78,6 +82,12 @@ impl<'a> PlanBuilder<'a> {
     /// Returns a membership of this space, removed or not.
     pub fn member(&self, id: MembershipId) -> Option<&'a membership::Model> {
         self.state.member(id)
+    }
+
+    /// Returns the tail before this plan.
+    pub fn tail(&self) -> Option<MessageRef> {
+        let tail = self.state.tail.as_ref();
+        tail.map(|it| MessageRef::Message(it.id))
     }
 
     /// Returns the message that a character's run answers, unless it is the tail: readers then see it
@@ -110,6 +120,7 @@ impl<'a> PlanBuilder<'a> {
             kind,
             trigger,
             seed,
+            audience: self.audience.clone(),
             slots,
         };
         self.round = Some(new.to_row(self.state.conversation.id, None, self.now));
@@ -214,7 +225,7 @@ impl<'a> PlanBuilder<'a> {
         let Some(slot) = round.current_slot().cloned() else {
             return;
         };
-        let round_id = round.id;
+        let (round_id, audience) = (round.id, round.audience.clone());
         let trigger = round.trigger_message_id.map(MessageRef::Message);
         let trigger = self.trigger.or(trigger);
         let is_auto = turn.kind == run::RunKind::AutoMode;
@@ -229,17 +240,13 @@ impl<'a> PlanBuilder<'a> {
         let mut run = self.new_run(slot.space_membership_id, kind, turn.reason);
         run.round_id = Some(round_id);
         run.slot_position = Some(slot.position);
+        run.audience = audience;
         run.attempt = turn.attempt;
         let delay_ms = self.delay_ms(&turn);
         run.run_after = (delay_ms > 0).then(|| self.now.plus_ms(delay_ms));
         run.debug.chosen_because = Some(slot.chosen_because);
         // Only the first slot of a user's round may run after any tail.
-        let tail = self
-            .state
-            .tail
-            .as_ref()
-            .map(|it| MessageRef::Message(it.id));
-        let tail = tail.filter(|_| is_auto || slot.position > 0);
+        let tail = self.tail().filter(|_| is_auto || slot.position > 0);
         self.enqueue(EnqueueRun {
             run,
             trigger,
@@ -286,21 +293,25 @@ impl<'a> PlanBuilder<'a> {
         }
     }
 
-    /// Returns a run with the generated id that is due now.
+    /// Returns a run with the generated id that is due now, for the audience of this plan.
     pub fn new_run(
         &self,
         speaker: MembershipId,
         kind: run::RunKind,
         reason: run::RunReason,
     ) -> run::Model {
-        new_run::new_model(
+        let row = new_run::new_model(
             self.ids.run,
             (self.state.space.id, self.state.conversation.id),
             speaker,
             kind,
             reason,
             self.now,
-        )
+        );
+        run::Model {
+            audience: self.audience.clone(),
+            ..row
+        }
     }
 
     /// Cancels all runs and the round, because the space was archived, or the space or its

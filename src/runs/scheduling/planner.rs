@@ -15,9 +15,9 @@ use base::ids::MembershipId;
 use crate::conversations::{message, swipe};
 use crate::prompt::builder::PromptEffects;
 use crate::rounds::round;
-use crate::runs::scheduling::command::{Command, CommandError, Greeting};
+use crate::runs::scheduling::command::{Command, CommandError, ForcedTurn, Greeting};
 use crate::runs::scheduling::messages::new_post::NewPost;
-use crate::runs::scheduling::messages::out_of_character;
+use crate::runs::scheduling::messages::{out_of_character, post_audience};
 use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, NewMessage, Plan, PlanChange};
 use crate::runs::scheduling::plan_builder::{GeneratedIds, PlanBuilder};
 use crate::runs::scheduling::speaker_choice::TriggerMessage;
@@ -57,7 +57,7 @@ pub fn plan(
     let builder = &mut plan_builder;
     match command {
         Command::MessagePosted(post) => post_message(builder, post)?,
-        Command::ForceTalk { speaker, by } => force_talk(builder, *speaker, by)?,
+        Command::ForceTalk(turn) => force_talk(builder, turn)?,
         Command::Claim { run } => completion::claim(builder, *run),
         Command::RunEnded { run, lease, end } => completion::run_ended(builder, *run, *lease, end)?,
         Command::LeaseExpired {
@@ -75,8 +75,8 @@ pub fn plan(
         Command::Stop { keep_partial } => controls::stop(builder, *keep_partial),
         Command::Pause => controls::pause(builder)?,
         Command::Resume => controls::resume(builder)?,
-        Command::Skip => controls::skip(builder)?,
-        Command::Retry { may_edit } => controls::retry(builder, *may_edit)?,
+        Command::Skip { viewer } => controls::skip(builder, *viewer)?,
+        Command::Retry { may_edit, viewer } => controls::retry(builder, *may_edit, *viewer)?,
         Command::CancelRun { run } => controls::cancel(builder, *run)?,
         Command::SetVisibility {
             message,
@@ -100,14 +100,12 @@ pub fn plan(
             regenerate::require_version(builder, *expected_version)?;
             regenerate::select_swipe(builder, *message, *position, *by)?;
         }
-        Command::Regenerate { message, by } => regenerate::regenerate(builder, *message, by)?,
-        Command::RegenerateInPlace { message, by } => {
-            regenerate::regenerate_in_place(builder, *message, by)?;
-        }
-        Command::Continue { message, by } => continue_message::plan(builder, *message, by)?,
+        Command::Regenerate(request) => regenerate::regenerate(builder, request)?,
+        Command::RegenerateInPlace(request) => regenerate::regenerate_in_place(builder, request)?,
+        Command::Continue(request) => continue_message::plan(builder, request)?,
         Command::ReplyToTail => regenerate_last_turn::reply_to_tail(builder)?,
         Command::CopilotStarted { membership } => copilot::start(builder, *membership),
-        Command::EditQueue { round, slots, by } => queue_edit::edit(builder, *round, slots, by)?,
+        Command::EditQueue(edit) => queue_edit::edit(builder, edit)?,
         Command::ApplyChanges => controls::apply_changes(builder),
         Command::SpaceClosed(reason) => builder.close(*reason),
     }
@@ -116,16 +114,22 @@ pub fn plan(
 
 fn post_message(builder: &mut PlanBuilder, post: &NewPost) -> Result<(), CommandError> {
     require_post_allowed(builder, post)?;
+    let audience = post_audience::audience_of_post(builder, post)?;
     if post.is_out_of_character() {
-        out_of_character::post(builder, post);
+        out_of_character::post(builder, post, audience);
         return Ok(());
     }
+    if post_audience::is_for_people(builder, audience.as_ref()) {
+        post_audience::post_to_people(builder, post, audience);
+        return Ok(());
+    }
+    builder.audience.clone_from(&audience);
     let policy = builder.state.space.during_generation_user_input_policy;
     let busy = builder.queued.is_some() || builder.running.is_some();
     if busy && policy == space::InputPolicy::Reject {
         return Err(CommandError::GenerationLocked);
     }
-    builder.push(PlanChange::Append(NewMessage::of_post(post)));
+    builder.push(PlanChange::Append(NewMessage::of_post(post, audience)));
     let mut discarded_turn = false;
     if policy == space::InputPolicy::Restart
         && let Some(run) = builder.running.clone()
@@ -180,6 +184,8 @@ fn insert_greetings(builder: &mut PlanBuilder, greetings: &[Greeting]) {
             token_count: first.token_count,
             client_id: None,
             is_ooc: false,
+            audience: None,
+            is_for_people: false,
             persona: None,
             reply_to: None,
             attachments: Vec::new(),
@@ -227,13 +233,19 @@ fn require_post_allowed(builder: &PlanBuilder, post: &NewPost) -> Result<(), Com
     }
 }
 
-/// Ends the previous round; a new one replies, after the debounce. A queued forced run becomes its
-/// first slot and keeps its kind.
+/// Ends the previous round; a new one replies, after the debounce. A queued forced run with the same
+/// audience becomes its first slot and keeps its kind; with another one it ends, because its reply would
+/// reach others than the person wanted who forced it.
 fn plan_from_user_message(builder: &mut PlanBuilder, choices: Vec<SpeakerChoice>) {
-    let forced = builder
-        .queued
-        .clone()
-        .filter(|it| it.kind == run::RunKind::ForceTalk);
+    let is_forced = |it: &run::Model| it.kind == run::RunKind::ForceTalk;
+    let forced = builder.queued.clone().filter(is_forced);
+    let (forced, other) = match forced {
+        Some(run) if run.audience != builder.audience => (None, true),
+        forced => (forced, false),
+    };
+    if other {
+        builder.cancel_queued(RunCancelReason::SupersededByMessage);
+    }
     let choices = match &forced {
         Some(run) => speaker_choice::with_forced_first(run, choices),
         None => choices,
@@ -276,19 +288,22 @@ fn plan_from_user_message(builder: &mut PlanBuilder, choices: Vec<SpeakerChoice>
     });
 }
 
-/// Queues a forced reply by `speaker`, or by the member that the reply order selects. It waits for
-/// the running run.
-fn force_talk(
-    builder: &mut PlanBuilder,
-    speaker: Option<MembershipId>,
-    by: &str,
-) -> Result<(), CommandError> {
+/// Queues a forced reply by the named speaker, or by the member that the reply order selects. It waits
+/// for the running run.
+fn force_talk(builder: &mut PlanBuilder, turn: &ForcedTurn) -> Result<(), CommandError> {
+    let ForcedTurn {
+        speaker,
+        by,
+        viewer,
+        audience,
+    } = turn;
+    builder.audience = post_audience::audience_of_reply(builder, audience, *viewer, *speaker)?;
     let (choice, reason) = match speaker {
         Some(id) => {
             let can = builder
-                .member(id)
+                .member(*id)
                 .is_some_and(|it| it.can_speak(builder.state.conversation.id));
-            let choice = can.then(|| SpeakerChoice::forced(id, by));
+            let choice = can.then(|| SpeakerChoice::forced(*id, by));
             (choice, run::RunReason::ForceTalk)
         }
         None => (
@@ -300,11 +315,7 @@ fn force_talk(
     builder.end_round(round::RoundStatus::Canceled, "force_talk");
     let mut run = builder.new_run(choice.id, run::RunKind::ForceTalk, reason);
     run.debug.chosen_because = Some(choice.reason);
-    let trigger = builder
-        .state
-        .tail
-        .as_ref()
-        .map(|it| MessageRef::Message(it.id));
+    let trigger = builder.tail();
     builder.enqueue(EnqueueRun {
         run,
         trigger,
@@ -379,3 +390,6 @@ mod tests;
 #[cfg(test)]
 #[path = "planner_turn_tests.rs"]
 mod turn_tests;
+#[cfg(test)]
+#[path = "planner_whisper_tests.rs"]
+mod whisper_tests;

@@ -5,7 +5,7 @@ use crate::rounds::round::RoundState;
 use crate::runs::scheduling::command::{Command, ExecutionEnd};
 use crate::runs::scheduling::planner::auto_mode_tests::{auto_mode_fixture, running, waiting};
 use crate::runs::scheduling::planner::fixture::{
-    ADA, BOB, PlannerFixture, STOP, failure, force, generated_text, success,
+    ADA, BOB, PlannerFixture, RETRY, SKIP, STOP, failure, force, generated_text, success,
 };
 use crate::runs::scheduling::planner::rules_tests::show;
 use crate::runs::store::run;
@@ -43,9 +43,7 @@ fn a_repeated_auto_mode_turn_is_counted_once() {
     let mut dead = running();
     dead.expire_lease();
 
-    failed
-        .run_command(&Command::Retry { may_edit: true })
-        .unwrap();
+    failed.run_command(&RETRY).unwrap();
     stopped.run_command(&Command::Resume).unwrap();
     paused.run_command(&Command::Resume).unwrap();
 
@@ -100,7 +98,7 @@ fn a_last_turn_whose_node_died_is_repeated_and_no_other_follows() {
 fn an_auto_mode_turn_that_a_user_skips_is_used_up() {
     let mut fixture = waiting();
 
-    fixture.run_command(&Command::Skip).unwrap();
+    fixture.run_command(&SKIP).unwrap();
 
     assert_eq!(fixture.turns_left(), Some(2));
     assert!(fixture.state.queued.is_none() && fixture.state.round.is_none());

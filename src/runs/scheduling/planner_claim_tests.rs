@@ -3,7 +3,7 @@
 use base::ids::{MessageId, RunId};
 
 use crate::runs::scheduling::command::Command;
-use crate::runs::scheduling::planner::fixture::{ADA, BOB, PlannerFixture, queued, running};
+use crate::runs::scheduling::planner::fixture::{ADA, BOB, PlannerFixture, force, queued, running};
 use crate::spaces::membership::{MembershipStatus, Participation};
 use crate::spaces::space;
 
@@ -111,10 +111,7 @@ fn skipping_the_last_slot_at_the_claim_finishes_the_round() {
 fn a_forced_turn_is_claimed_for_a_muted_speaker_and_not_for_a_removed_one() {
     let fixture = || {
         let mut fixture = PlannerFixture::with_characters(&["Ada"]);
-        let (speaker, by) = (Some(ADA), "Eve".to_owned());
-        fixture
-            .run_command(&Command::ForceTalk { speaker, by })
-            .unwrap();
+        fixture.run_command(&force(ADA)).unwrap();
         fixture
     };
 

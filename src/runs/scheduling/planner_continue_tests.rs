@@ -6,7 +6,7 @@ use base::message_text;
 use crate::conversations::message::Visibility;
 use crate::runs::scheduling::command::{Command, CommandError, ExecutionEnd};
 use crate::runs::scheduling::planner::fixture::{
-    ADA, EVE, PlannerFixture, STOP, failure, force, generated_text, success,
+    ADA, EVE, PlannerFixture, RETRY, STOP, failure, force, generated_text, new_version, success,
 };
 use crate::runs::scheduling::planner::regenerate_tests::{regenerate, select};
 use crate::runs::scheduling::planner::rules_tests::{edit, show};
@@ -16,8 +16,7 @@ use crate::spaces::space::{GroupRegenerateMode, RepliesPerTurn};
 
 /// Returns the command to continue this message, or the tail.
 pub fn continue_command(message: Option<i64>) -> Command {
-    let (message, by) = (message.map(MessageId), "Eve".to_owned());
-    Command::Continue { message, by }
+    Command::Continue(new_version(message))
 }
 
 /// Eve has posted "Hi.", Ada has replied "Hello." as message 2.
@@ -246,9 +245,7 @@ fn a_failed_continue_is_retried_until_a_newer_message() {
     assert!(fixture.swipes.is_empty());
     let mut newer = fixture.clone();
 
-    fixture
-        .run_command(&Command::Retry { may_edit: true })
-        .unwrap();
+    fixture.run_command(&RETRY).unwrap();
 
     let run = fixture.state.queued.as_ref().unwrap();
     assert_eq!(
@@ -260,9 +257,7 @@ fn a_failed_continue_is_retried_until_a_newer_message() {
 
     newer.post_as_eve("Never mind.").unwrap();
     newer.run_command(&STOP).unwrap();
-    newer
-        .run_command(&Command::Retry { may_edit: true })
-        .unwrap();
+    newer.run_command(&RETRY).unwrap();
     assert_eq!(newer.state.queued.as_ref().unwrap().kind, RunKind::UserTurn);
 }
 

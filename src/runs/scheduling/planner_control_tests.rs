@@ -5,8 +5,8 @@ use base::ids::RunId;
 use crate::rounds::round::RoundState;
 use crate::runs::scheduling::command::{Command, CommandError};
 use crate::runs::scheduling::planner::fixture::{
-    ADA, PlannerFixture, STOP, failed, failure, force, forced, paused, queued, queued_and_running,
-    running, success,
+    ADA, PlannerFixture, RETRY, SKIP, STOP, failed, failure, force, forced, paused, queued,
+    queued_and_running, running, success,
 };
 use crate::spaces::membership::Participation;
 use crate::spaces::space::ReplyOrder;
@@ -134,8 +134,8 @@ fn a_skip_passes_the_turn_to_the_next_slot() {
         "queue Bob: user_turn, next_slot",
     ];
 
-    let of_queued = queued().run_command(&Command::Skip).unwrap();
-    let of_running = running().run_command(&Command::Skip).unwrap();
+    let of_queued = queued().run_command(&SKIP).unwrap();
+    let of_running = running().run_command(&SKIP).unwrap();
 
     assert_eq!(of_queued[0], "cancel queued Ada");
     assert_eq!(of_queued[1..], expected);
@@ -145,8 +145,8 @@ fn a_skip_passes_the_turn_to_the_next_slot() {
 
 #[test]
 fn after_a_skip_a_failed_round_continues_and_a_paused_one_stays_paused() {
-    let of_failed = failed().run_command(&Command::Skip).unwrap();
-    let of_paused = paused().run_command(&Command::Skip).unwrap();
+    let of_failed = failed().run_command(&SKIP).unwrap();
+    let of_paused = paused().run_command(&SKIP).unwrap();
 
     let expected = [
         "round generating at 0",
@@ -162,24 +162,19 @@ fn after_a_skip_a_failed_round_continues_and_a_paused_one_stays_paused() {
 #[test]
 fn a_skip_of_the_last_slot_finishes_the_round() {
     let mut fixture = failed();
-    fixture.run_command(&Command::Skip).unwrap();
+    fixture.run_command(&SKIP).unwrap();
 
-    let plan = fixture.run_command(&Command::Skip).unwrap();
+    let plan = fixture.run_command(&SKIP).unwrap();
 
     assert_eq!(plan[2], "round finished: everybody_spoke");
     assert!(fixture.state.queued.is_none());
-    assert_eq!(
-        fixture.run_command(&Command::Skip),
-        Err(CommandError::NoRound)
-    );
+    assert_eq!(fixture.run_command(&SKIP), Err(CommandError::NoRound));
 }
 
 #[test]
 fn a_retry_queues_the_slot_at_the_cursor_again() {
     for mut fixture in [failed(), paused()] {
-        let plan = fixture
-            .run_command(&Command::Retry { may_edit: true })
-            .unwrap();
+        let plan = fixture.run_command(&RETRY).unwrap();
 
         let expected = ["round generating at 0", "queue Ada: user_turn, retry"];
         assert_eq!(plan, expected);
@@ -189,18 +184,12 @@ fn a_retry_queues_the_slot_at_the_cursor_again() {
 #[test]
 fn two_retries_queue_one_run() {
     let mut fixture = failed();
-    fixture
-        .run_command(&Command::Retry { may_edit: true })
-        .unwrap();
+    fixture.run_command(&RETRY).unwrap();
     let planned = fixture.state.queued.as_ref().unwrap().id;
 
-    let again = fixture
-        .run_command(&Command::Retry { may_edit: true })
-        .unwrap();
+    let again = fixture.run_command(&RETRY).unwrap();
     fixture.claim_due();
-    let after_claim = fixture
-        .run_command(&Command::Retry { may_edit: true })
-        .unwrap();
+    let after_claim = fixture.run_command(&RETRY).unwrap();
 
     assert!(again.is_empty() && after_claim.is_empty());
     assert_eq!(fixture.state.running.unwrap().id, planned);
@@ -213,7 +202,7 @@ fn a_retry_is_rejected_before_a_failure_or_a_stop() {
 
     for mut fixture in [idle(), queued(), running(), spoken] {
         assert_eq!(
-            fixture.run_command(&Command::Retry { may_edit: true }),
+            fixture.run_command(&RETRY),
             Err(CommandError::NothingToRetry)
         );
     }
@@ -228,14 +217,12 @@ fn a_failed_forced_turn_can_be_retried_until_a_newer_message_or_run() {
     newer_run.run_command(&force(ADA)).unwrap();
     newer_run.run_command(&STOP).unwrap();
 
-    let retried = failed_forced_turn()
-        .run_command(&Command::Retry { may_edit: true })
-        .unwrap();
+    let retried = failed_forced_turn().run_command(&RETRY).unwrap();
 
     assert_eq!(retried, ["queue Bob: force_talk, retry"]);
     for mut fixture in [newer_message, newer_run] {
         assert_eq!(
-            fixture.run_command(&Command::Retry { may_edit: true }),
+            fixture.run_command(&RETRY),
             Err(CommandError::NothingToRetry)
         );
     }

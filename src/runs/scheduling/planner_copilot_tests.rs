@@ -2,7 +2,7 @@
 
 use crate::runs::scheduling::command::{Command, CommandError, ExecutionEnd};
 use crate::runs::scheduling::planner::fixture::{
-    ADA, BOB, EVE, PlannerFixture, STOP, failure, force, generated_text, success,
+    ADA, BOB, EVE, PlannerFixture, RETRY, STOP, failure, force, generated_text, success,
 };
 use crate::spaces::membership;
 use crate::spaces::membership::{CopilotMode, MembershipStatus, Participation};
@@ -212,9 +212,7 @@ fn the_copilot_waits_while_a_round_is_failed_and_continues_after_the_retry() {
     fixture.end_run(failure());
     assert!(fixture.state.queued.is_none());
     assert!(fixture.run_command(&START).unwrap().is_empty());
-    fixture
-        .run_command(&Command::Retry { may_edit: true })
-        .unwrap();
+    fixture.run_command(&RETRY).unwrap();
     fixture.claim_due();
 
     let plan = fixture.end_run(success("Hello."));
@@ -262,23 +260,18 @@ fn a_failed_copilot_run_can_be_retried_while_the_copilot_is_on() {
     assert!(fixture.state.round.is_none() && fixture.state.queued.is_none());
     assert_eq!(copilot_settings(&mut fixture), (CopilotMode::Full, Some(2)));
 
-    let plan = fixture
-        .run_command(&Command::Retry { may_edit: true })
-        .unwrap();
+    let plan = fixture.run_command(&RETRY).unwrap();
 
     assert_eq!(plan, ["queue Eve: user_turn, copilot_continue"]);
     assert!(
-        fixture
-            .run_command(&Command::Retry { may_edit: true })
-            .unwrap()
-            .is_empty(),
+        fixture.run_command(&RETRY).unwrap().is_empty(),
         "a second retry should queue no other run"
     );
     fixture.claim_due();
     fixture.end_run(failure());
     disable_copilot(&mut fixture);
     assert_eq!(
-        fixture.run_command(&Command::Retry { may_edit: true }),
+        fixture.run_command(&RETRY),
         Err(CommandError::NothingToRetry)
     );
 }

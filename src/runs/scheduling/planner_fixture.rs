@@ -8,8 +8,11 @@ use base::clock::Timestamp;
 use base::ids::{ConversationId, MembershipId, MessageId, RoundId, RunId, SpaceId};
 use serde_json::json;
 
+use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::{conversation, message, swipe};
-use crate::runs::scheduling::command::{Command, CommandError, ExecutionEnd, GeneratedText};
+use crate::runs::scheduling::command::{
+    Command, CommandError, ExecutionEnd, ForcedTurn, GeneratedText, VersionRequest,
+};
 use crate::runs::scheduling::messages::new_post::NewPost;
 use crate::runs::scheduling::plan::Plan;
 use crate::runs::scheduling::plan_builder::GeneratedIds;
@@ -28,6 +31,16 @@ pub const BOB: MembershipId = MembershipId(3);
 /// A stop that drops the text.
 pub const STOP: Command = Command::Stop {
     keep_partial: false,
+};
+
+/// A retry by a person who may edit.
+pub const RETRY: Command = Command::Retry {
+    may_edit: true,
+    viewer: Viewer::Server,
+};
+
+pub const SKIP: Command = Command::Skip {
+    viewer: Viewer::Server,
 };
 
 /// The conversation, its state, and the runs that ended.
@@ -157,7 +170,7 @@ impl PlannerFixture {
 
     /// Loads what `state_loader::load` loads for a command.
     pub fn load_for(&mut self, command: &Command) {
-        let shown = |it: &&message::Model| is_scheduled(it);
+        let shown = |it: &&message::Model| it.is_scheduled();
         self.state.tail = self.messages.iter().rev().find(shown).cloned();
         let is_speech =
             |it: &&message::Model| shown(it) && it.role == message::MessageRole::Assistant;
@@ -224,8 +237,16 @@ pub fn forced() -> PlannerFixture {
 
 /// Returns Eve's command that forces this member to speak.
 pub fn force(speaker: MembershipId) -> Command {
-    let (speaker, by) = (Some(speaker), "Eve".to_owned());
-    Command::ForceTalk { speaker, by }
+    Command::ForceTalk(ForcedTurn::new(Some(speaker), "Eve", Viewer::Server))
+}
+
+/// Returns Eve's request of a new version of this message, or of the newest.
+pub fn new_version(message: Option<i64>) -> VersionRequest {
+    VersionRequest {
+        message: message.map(MessageId),
+        by: "Eve".to_owned(),
+        viewer: Viewer::Server,
+    }
 }
 
 /// Returns Eve's post.
@@ -264,11 +285,6 @@ pub fn generated_text(text: &str) -> GeneratedText {
         prompt: None,
         memory_changes: Arc::default(),
     }
-}
-
-/// Returns whether the schedule reads a message.
-pub fn is_scheduled(row: &message::Model) -> bool {
-    row.visibility != message::Visibility::Hidden && !row.is_ooc
 }
 
 fn human_member() -> membership::Model {
@@ -342,6 +358,8 @@ fn empty_state(members: Vec<membership::Model>) -> ScheduleState {
             name: "Stage".to_owned(),
             description: String::new(),
             owner_id: None,
+            translation_provider_id: None,
+            model_language: None,
             status: space::SpaceStatus::Active,
             reply_order: space::ReplyOrder::List,
             replies_per_turn: space::RepliesPerTurn::One,

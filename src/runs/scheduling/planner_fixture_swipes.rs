@@ -1,11 +1,13 @@
 //! Loads the facts that commands need from the planner's test fixture, and applies changes of its
 //! messages and swipes.
 
-use base::ids::{MessageId, SwipeId};
+use base::ids::{MembershipId, MessageId, SwipeId};
 
+use crate::conversations::audience::message_audience::Audience;
+use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::{message, swipe};
 use crate::runs::scheduling::command::Command;
-use crate::runs::scheduling::planner::fixture::{PlannerFixture, is_scheduled};
+use crate::runs::scheduling::planner::fixture::PlannerFixture;
 use crate::runs::scheduling::planner::fixture_writer::provider_row;
 use crate::runs::scheduling::state::command_facts::{CommandFacts, RegenerateFacts, TargetMessage};
 use crate::runs::store::run;
@@ -15,16 +17,13 @@ impl PlannerFixture {
     /// Returns what `state_loader::load` loads for this command alone.
     pub(super) fn facts_for(&mut self, command: &Command) -> CommandFacts {
         match command {
-            Command::Claim { .. } => CommandFacts::Claim {
-                provider: self.has_provider.then(provider_row),
-                has_reached_token_limit: self.has_reached_token_limit,
-                is_target_hidden: self.is_in_place_target_hidden(),
+            Command::Claim { .. } => self.claim_facts(),
+            Command::Retry { .. }
+            | Command::Resume
+            | Command::Skip { .. }
+            | Command::CancelRun { .. } => CommandFacts::Continuation {
+                newest_run: self.newest_run(),
             },
-            Command::Retry { .. } | Command::Resume | Command::Skip | Command::CancelRun { .. } => {
-                CommandFacts::Continuation {
-                    newest_run: self.newest_run(),
-                }
-            }
             Command::SetVisibility { message, .. } | Command::SetRemembered { message, .. } => {
                 CommandFacts::Message(self.target_message(*message))
             }
@@ -32,7 +31,7 @@ impl PlannerFixture {
                 let target = self.target_message(*message);
                 let seq = target.as_ref().map_or(0, |it| it.row.seq);
                 let mut earlier = self.messages.iter().rev().filter(|it| it.seq < seq);
-                let before = earlier.find(|it| is_scheduled(it)).cloned();
+                let before = earlier.find(|it| it.is_scheduled()).cloned();
                 CommandFacts::OutOfCharacter { target, before }
             }
             Command::EditMessage(edit) => CommandFacts::Message(self.target_message(edit.message)),
@@ -42,12 +41,12 @@ impl PlannerFixture {
                 target: self.target_message(*message),
                 swipe: self.swipe_at(*message, *position),
             },
-            Command::Regenerate { message, .. }
-            | Command::RegenerateInPlace { message, .. }
-            | Command::Continue { message, .. } => {
-                let target = message.or(self.state.tail.as_ref().map(|it| it.id));
+            Command::Regenerate(request)
+            | Command::RegenerateInPlace(request)
+            | Command::Continue(request) => {
+                let target = request.message.or_else(|| self.newest_seen(request.viewer));
                 let target = target.and_then(|it| self.target_message(it));
-                let may_replace_turn = matches!(command, Command::Regenerate { .. });
+                let may_replace_turn = matches!(command, Command::Regenerate(_));
                 CommandFacts::Regenerate(
                     target.map(|it| self.regenerate_facts(it, may_replace_turn)),
                 )
@@ -59,6 +58,11 @@ impl PlannerFixture {
                     None => CommandFacts::None,
                 }
             }
+            Command::MessagePosted(post) => CommandFacts::Post {
+                answered: post
+                    .reply_to
+                    .and_then(|it| self.audience_of_answered(it, post.author)),
+            },
             Command::InsertGreetings(_) => CommandFacts::Greetings {
                 greeted: self.greeted.clone(),
             },
@@ -66,14 +70,36 @@ impl PlannerFixture {
         }
     }
 
-    fn is_in_place_target_hidden(&self) -> bool {
-        let queued = self.state.queued.as_ref().filter(|it| it.debug.in_place);
+    fn shown_message(&self, id: MessageId) -> Option<&message::Model> {
+        let row = self.messages.iter().find(|it| it.id == id);
+        row.filter(|it| it.visibility != message::Visibility::Hidden)
+    }
+
+    fn claim_facts(&self) -> CommandFacts {
+        let queued = self.state.queued.as_ref();
         let target = queued.and_then(|it| it.debug.target_message_id);
-        let is_shown = |id| {
-            let row = self.messages.iter().find(|it| it.id == id);
-            row.is_some_and(|it| it.visibility != message::Visibility::Hidden)
-        };
-        target.is_some_and(|id| !is_shown(id))
+        let tail = self.state.tail.as_ref().map(|it| it.id);
+        let shown = target.and_then(|it| self.shown_message(it));
+        let is_continue = queued.is_some_and(|it| it.kind == run::RunKind::Continue);
+        let is_checked = is_continue || queued.is_some_and(|it| it.debug.in_place);
+        CommandFacts::Claim {
+            provider: self.has_provider.then(provider_row),
+            has_reached_token_limit: self.has_reached_token_limit,
+            is_target_hidden: is_checked && target != tail && target.is_some() && shown.is_none(),
+            continued: shown.filter(|_| is_continue).cloned(),
+        }
+    }
+
+    /// Returns the audience of a message that a member can answer.
+    fn audience_of_answered(&self, id: MessageId, by: MembershipId) -> Option<Option<Audience>> {
+        let row = self.shown_message(id)?;
+        let is_seen = Viewer::Member(by).sees(row.audience.as_ref());
+        is_seen.then(|| row.audience.clone())
+    }
+
+    fn newest_seen(&self, viewer: Viewer) -> Option<MessageId> {
+        let is_seen = |it: &&message::Model| it.is_scheduled() && viewer.sees(it.audience.as_ref());
+        self.messages.iter().rev().find(is_seen).map(|it| it.id)
     }
 
     fn newest_run(&self) -> Option<run::Model> {
@@ -99,15 +125,20 @@ impl PlannerFixture {
         target: TargetMessage,
         may_replace_turn: bool,
     ) -> RegenerateFacts {
-        let is_shown = |it: &&message::Model| is_scheduled(it);
+        let audience = &target.row.audience;
+        let is_shown = |it: &&message::Model| {
+            it.is_scheduled() && (it.audience.is_none() || it.audience == *audience)
+        };
         let answers =
             |it: &&message::Model| it.seq < target.row.seq && it.role == message::MessageRole::User;
         let shown = self.messages.iter().filter(is_shown);
         let answered = shown.clone().rev().find(answers).cloned();
+        let shown_after = shown.clone().any(|it| it.seq > target.row.seq);
         let user_seq = answered.as_ref().map_or(i64::MAX, |it| it.seq);
         let last_turn: Vec<_> = shown
             .clone()
             .filter(|it| it.seq > user_seq)
+            .filter(|it| Some(&it.audience) == answered.as_ref().map(|it| &it.audience))
             .cloned()
             .collect();
         let mode = self.state.space.group_regenerate_mode;
@@ -122,6 +153,7 @@ impl PlannerFixture {
         let is_fork_point = |it: &message::Model| self.fork_point == Some(it.id);
         RegenerateFacts {
             has_fork_point_in_last_turn: last_turn.iter().any(is_fork_point),
+            is_newest: !shown_after,
             target,
             answered,
             last_turn,

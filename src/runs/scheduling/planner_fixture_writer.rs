@@ -92,7 +92,8 @@ impl PlannerFixture {
         (row.id, row.seq) = (MessageId(seq), seq);
         row.conversation_run_id = new.run;
         row.is_ooc = new.is_ooc;
-        if !row.is_ooc {
+        (row.audience, row.is_for_people) = (new.audience, new.is_for_people);
+        if row.is_scheduled() {
             self.state.tail = Some(row.clone());
         }
         self.messages.push(row);

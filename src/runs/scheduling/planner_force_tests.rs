@@ -3,8 +3,9 @@
 use base::ids::MembershipId;
 use tavern::macros::variables::VariableChanges;
 
+use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::swipe::SwipeText;
-use crate::runs::scheduling::command::{Command, CommandError, Greeting};
+use crate::runs::scheduling::command::{Command, CommandError, ForcedTurn, Greeting};
 use crate::runs::scheduling::planner::fixture::{
     ADA, BOB, EVE, PlannerFixture, failed, force, paused, queued, success,
 };
@@ -16,8 +17,7 @@ fn idle() -> PlannerFixture {
 }
 
 fn generate() -> Command {
-    let (speaker, by) = (None, "Eve".to_owned());
-    Command::ForceTalk { speaker, by }
+    Command::ForceTalk(ForcedTurn::new(None, "Eve", Viewer::Server))
 }
 
 #[test]

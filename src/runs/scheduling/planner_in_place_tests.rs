@@ -3,18 +3,20 @@
 use base::ids::MessageId;
 use tavern::macros::variables::VariableChanges;
 
+use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::message::Visibility;
 use crate::conversations::swipe::SwipeText;
 use crate::runs::scheduling::command::{Command, CommandError, Greeting};
-use crate::runs::scheduling::planner::fixture::{BOB, PlannerFixture, failure, success};
+use crate::runs::scheduling::planner::fixture::{
+    BOB, PlannerFixture, RETRY, failure, new_version, success,
+};
 use crate::runs::scheduling::planner::regenerate_tests::answered;
 use crate::runs::scheduling::planner::rules_tests::show;
 use crate::spaces::space::{GroupRegenerateMode, ReplyOrder};
 
 /// Returns the command to regenerate this message, or the tail, in place.
 pub fn regenerate_in_place(message: Option<i64>) -> Command {
-    let (message, by) = (message.map(MessageId), "Eve".to_owned());
-    Command::RegenerateInPlace { message, by }
+    Command::RegenerateInPlace(new_version(message))
 }
 
 /// Eve has posted a third message after Ada's reply, in manual order.
@@ -97,10 +99,11 @@ fn only_a_person_who_may_edit_retries_a_failed_regenerate_in_place() {
     fixture.claim_due();
     fixture.end_run(failure());
 
-    let refused = fixture.run_command(&Command::Retry { may_edit: false });
-    let retried = fixture
-        .run_command(&Command::Retry { may_edit: true })
-        .unwrap();
+    let refused = fixture.run_command(&Command::Retry {
+        may_edit: false,
+        viewer: Viewer::Server,
+    });
+    let retried = fixture.run_command(&RETRY).unwrap();
 
     assert_eq!(refused, Err(CommandError::InPlaceForbidden));
     assert_eq!(retried, ["queue Ada: regenerate, retry"]);
@@ -115,9 +118,7 @@ fn a_retried_regenerate_in_place_is_skipped_if_its_message_was_hidden() {
     fixture.end_run(failure());
     fixture.run_command(&show(2, Visibility::Hidden)).unwrap();
 
-    fixture
-        .run_command(&Command::Retry { may_edit: true })
-        .unwrap();
+    fixture.run_command(&RETRY).unwrap();
 
     assert_eq!(fixture.claim_due(), ["skip Ada: target_hidden"]);
 }

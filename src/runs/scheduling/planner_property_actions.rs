@@ -12,6 +12,8 @@ use crate::spaces::space::{InputPolicy, ReplyOrder};
 #[derive(Clone, Debug)]
 pub enum TestAction {
     Post(&'static str),
+    /// Eve whispers to these members.
+    Whisper(Vec<i64>),
     Mark(i64, bool),
     Due,
     End(EndKind),
@@ -104,6 +106,7 @@ pub fn action_strategy() -> impl Strategy<Value = TestAction> {
     ]);
     prop_oneof![
         6 => texts.prop_map(A::Post),
+        4 => prop::collection::vec(1..6_i64, 0..3).prop_map(A::Whisper),
         3 => (1..12_i64, any::<bool>()).prop_map(|(id, is_ooc)| A::Mark(id, is_ooc)),
         10 => Just(A::Due),
         8 => ends.prop_map(A::End),

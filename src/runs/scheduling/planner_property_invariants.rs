@@ -7,7 +7,7 @@ use crate::conversations::message;
 use crate::rounds::round;
 use crate::runs::scheduling::command::Command;
 use crate::runs::scheduling::plan::{EnqueueRun, NewRound, Plan, PlanChange};
-use crate::runs::scheduling::planner::fixture::{PlannerFixture, is_scheduled};
+use crate::runs::scheduling::planner::fixture::PlannerFixture;
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::store::run;
 use crate::runs::store::run::{RunCancelReason, RunKind, RunReason};
@@ -17,6 +17,10 @@ use crate::spaces::space::{InputPolicy, RepliesPerTurn, ReplyOrder};
 
 #[path = "planner_property_ooc_tests.rs"]
 mod property_ooc;
+#[path = "planner_property_whisper_tests.rs"]
+mod property_whispers;
+
+pub use property_whispers::{is_input, whisper_to};
 
 /// Limit of a burst, whatever the debounce of these tests.
 const MAX_BURST_MS: i64 = 600_000;
@@ -52,6 +56,7 @@ pub fn assert_plan_valid(
             _ => {}
         }
     }
+    property_whispers::assert_audiences(before, command, plan, fixture);
     assert_command_effect(before, command, plan, fixture);
     assert_newer_rounds_unchanged(before, command, fixture);
     assert_copilot_steps_left(fixture);
@@ -90,7 +95,7 @@ fn assert_delay(enqueue: &EnqueueRun, command: &Command, fixture: &PlannerFixtur
     match command {
         Command::MessagePosted(_) => assert!((0..=MAX_BURST_MS).contains(&wait), "{run:?}"),
         // A queued turn keeps its due time.
-        Command::EditQueue { .. } => assert!(wait >= 0),
+        Command::EditQueue(_) => assert!(wait >= 0),
         _ => {
             let by_itself = matches!(run.reason, RunReason::AutoMode | RunReason::NextSlot);
             let delay = match run.kind == RunKind::AutoMode && by_itself {
@@ -114,7 +119,7 @@ fn assert_expected_tail(enqueue: &EnqueueRun, fixture: &PlannerFixture) {
     let is_later_slot = run.slot_position.is_some_and(|it| it > 0);
     let builds_on = run.kind == RunKind::AutoMode || run.kind.adds_version() || is_later_slot;
     // Without a message that the schedule reads there is no tail.
-    if builds_on && fixture.messages.iter().any(is_scheduled) {
+    if builds_on && fixture.messages.iter().any(message::Model::is_scheduled) {
         assert!(enqueue.expected_tail.is_some(), "no expected_tail: {run:?}");
     }
 }
@@ -197,6 +202,8 @@ fn assert_command_effect(
         Command::MessagePosted(post) if post.is_out_of_character() => {
             property_ooc::assert_only_appended(before, plan, fixture);
         }
+        // Checked by `assert_audiences`.
+        Command::MessagePosted(_) if !is_input(command, plan) => {}
         Command::SetOutOfCharacter { .. } => {
             property_ooc::assert_turns_unchanged(before, fixture);
             property_ooc::assert_still_valid(before, fixture);
@@ -230,15 +237,14 @@ fn assert_command_effect(
             );
         }
         Command::Pause => assert!(state != Some(round::RoundState::Generating)),
-        Command::ForceTalk { .. } => {
+        Command::ForceTalk(_) => {
             assert_eq!(queued.map(|it| it.kind), Some(RunKind::ForceTalk));
             assert!(s.round.is_none() && s.running.is_some() == before.running.is_some());
         }
-        Command::Continue { .. } => {
+        Command::Continue(_) => {
             assert_eq!(queued.map(|it| it.kind), Some(RunKind::Continue));
             assert!(s.round.is_none() && s.running.is_none());
-            let target = queued.and_then(|it| it.debug.target_message_id);
-            assert_eq!(before.tail.as_ref().map(|it| it.id), target);
+            property_whispers::assert_newest(queued.expect("just queued"), fixture);
         }
         Command::ApplyChanges => {
             let is_auto = queued.is_some_and(|it| it.kind == RunKind::AutoMode);
@@ -259,7 +265,7 @@ fn assert_command_effect(
         Command::EditMessage(_) | Command::SelectSwipe { .. } => {
             assert_schedule_unchanged(before, plan, s);
         }
-        Command::RegenerateInPlace { .. } => {
+        Command::RegenerateInPlace(_) => {
             let queued = queued.expect("just queued");
             assert!(queued.debug.in_place && s.running.is_none() && s.round.is_none());
         }
@@ -295,6 +301,10 @@ fn assert_nothing_discarded(before: &ScheduleState, fixture: &PlannerFixture) {
     };
     let queued = fixture.state.queued.as_ref();
     match run.kind {
+        RunKind::ForceTalk if is_for_others(run, fixture) => {
+            let ended = fixture.ended.iter().any(|it| it.id == run.id);
+            assert!(ended || queued == Some(run), "the forced turn is lost");
+        }
         RunKind::ForceTalk => {
             let kept = queued.expect("the forced turn is still queued");
             assert_eq!((kept.id, kept.kind), (run.id, RunKind::ForceTalk));
@@ -314,6 +324,12 @@ fn assert_nothing_discarded(before: &ScheduleState, fixture: &PlannerFixture) {
         }
         RunKind::UserTurn | RunKind::AutoMode => {}
     }
+}
+
+/// Returns whether the newest post has another audience than a run.
+fn is_for_others(run: &run::Model, fixture: &PlannerFixture) -> bool {
+    let post = fixture.messages.last();
+    post.is_some_and(|it| it.audience != run.audience)
 }
 
 /// Asserts that a run whose round is over changes no other round.

@@ -55,6 +55,7 @@ fn an_empty_round_is_detected() {
             kind: round::RoundKind::UserTurn,
             trigger: MessageRef::Appended,
             seed: 1,
+            audience: None,
             slots: Vec::new(),
         }));
     });

@@ -1,7 +1,7 @@
 //! Asserts that messages out of character, and changes of their marks, leave the schedule as it is.
 
 use crate::runs::scheduling::plan::{Plan, PlanChange};
-use crate::runs::scheduling::planner::fixture::{PlannerFixture, is_scheduled};
+use crate::runs::scheduling::planner::fixture::PlannerFixture;
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::store::run;
 
@@ -33,7 +33,7 @@ pub fn assert_still_valid(before: &ScheduleState, fixture: &PlannerFixture) {
     let expected = was.debug.expected_last_message_id;
     let had_tail = expected.is_some() && expected == before.tail.as_ref().map(|it| it.id);
     let mut messages = fixture.messages.iter().rev();
-    let tail = messages.find(|it| is_scheduled(it));
+    let tail = messages.find(|it| it.is_scheduled());
     if had_tail {
         assert_eq!(run.debug.expected_last_message_id, tail.map(|it| it.id));
     }

@@ -7,20 +7,21 @@ use base::ids::{MembershipId, MessageId, RoundId, RunId};
 use proptest::prelude::*;
 use proptest::sample::select;
 
+use crate::conversations::audience::viewer::Viewer;
 use crate::rounds::{round, slot};
-use crate::runs::scheduling::command::{Command, ExecutionEnd};
+use crate::runs::scheduling::command::{Command, ExecutionEnd, ForcedTurn};
 use crate::runs::scheduling::planner::continue_tests::continue_command;
 use crate::runs::scheduling::planner::fixture::{
-    EVE, PlannerFixture, failure, generated_text, post, success,
+    EVE, PlannerFixture, RETRY, SKIP, failure, generated_text, post, success,
 };
 use crate::runs::scheduling::planner::in_place_tests::regenerate_in_place;
 use crate::runs::scheduling::planner::property_actions::{
     ControlAction, EndKind, TestAction, action_strategy, input_policy_strategy,
     reply_order_strategy,
 };
-use crate::runs::scheduling::planner::property_invariants;
 use crate::runs::scheduling::planner::regenerate_tests::{regenerate, select as select_swipe};
 use crate::runs::scheduling::planner::rules_tests::{edit, mark, show};
+use crate::runs::scheduling::planner::{property_invariants, queue_edit_tests};
 use crate::runs::store::run;
 use crate::spaces::membership::{CopilotMode, MembershipStatus, Participation};
 use crate::spaces::space;
@@ -72,6 +73,7 @@ impl PropertyTest {
         let held = running.as_ref().map(|it| (it.id, it.lease));
         match action {
             TestAction::Post(text) => return Some(post(text)),
+            TestAction::Whisper(to) => return Some(property_invariants::whisper_to(to)),
             TestAction::Mark(id, is_ooc) => return Some(mark(id, is_ooc)),
             TestAction::Due => {
                 let run = s.queued.as_ref()?.id;
@@ -115,8 +117,9 @@ impl PropertyTest {
             TestAction::Stop(keep_partial) => return Some(Command::Stop { keep_partial }),
             TestAction::Control(control) => return control_command(control, &self.fixture),
             TestAction::Force(speaker) => {
-                let (speaker, by) = (speaker.map(MembershipId), "Eve".to_owned());
-                return Some(Command::ForceTalk { speaker, by });
+                let speaker = speaker.map(MembershipId);
+                let turn = ForcedTurn::new(speaker, "Eve", Viewer::Server);
+                return Some(Command::ForceTalk(turn));
             }
             TestAction::Regenerate(message) => return Some(regenerate(message)),
             TestAction::Continue(message) => return Some(continue_command(message)),
@@ -147,11 +150,9 @@ impl PropertyTest {
             TestAction::AllActivated(false) => s.space.replies_per_turn = RepliesPerTurn::One,
             TestAction::EditQueue(slots, is_fresh) => {
                 let round = s.round.as_ref().map(|it| it.id);
-                return Some(Command::EditQueue {
-                    round: round.filter(|_| is_fresh).unwrap_or_else(RoundId::new),
-                    slots: slots.into_iter().map(MembershipId).collect(),
-                    by: "Eve".to_owned(),
-                });
+                let round = round.filter(|_| is_fresh).unwrap_or_else(RoundId::new);
+                let slots: Vec<_> = slots.into_iter().map(MembershipId).collect();
+                return Some(queue_edit_tests::edit(round, &slots));
             }
             TestAction::Auto(on) => s.space.auto_mode_enabled = on,
             TestAction::Copilot(steps) => self.set_copilot(steps),
@@ -183,8 +184,9 @@ impl PropertyTest {
         if let Ok((plan, _)) = &outcome {
             property_invariants::assert_plan_valid(&before, command, plan, &self.fixture);
         }
-        let is_input = matches!(command, Command::MessagePosted(it) if !it.is_out_of_character());
-        if outcome.is_ok() && is_input {
+        if let Ok((plan, _)) = &outcome
+            && property_invariants::is_input(command, plan)
+        {
             self.turns.clear();
         }
         if let Ok((plan, _)) = outcome
@@ -312,8 +314,8 @@ fn control_command(control: ControlAction, fixture: &PlannerFixture) -> Option<C
     match control {
         ControlAction::Pause => Some(Command::Pause),
         ControlAction::Resume => Some(Command::Resume),
-        ControlAction::Skip => Some(Command::Skip),
-        ControlAction::Retry => Some(Command::Retry { may_edit: true }),
+        ControlAction::Skip => Some(SKIP),
+        ControlAction::Retry => Some(RETRY),
         ControlAction::CancelRunning => cancel(&fixture.state.running),
         ControlAction::CancelQueued => cancel(&fixture.state.queued),
     }

@@ -2,9 +2,12 @@
 
 use base::ids::{MembershipId, RoundId};
 
+use crate::conversations::audience::viewer::Viewer;
 use crate::rounds::round::RoundState;
-use crate::runs::scheduling::command::{Command, CommandError};
-use crate::runs::scheduling::planner::fixture::{ADA, BOB, EVE, PlannerFixture, failure, success};
+use crate::runs::scheduling::command::{Command, CommandError, SlotsEdit};
+use crate::runs::scheduling::planner::fixture::{
+    ADA, BOB, EVE, PlannerFixture, RETRY, failure, success,
+};
 use crate::spaces::membership::{MembershipStatus, Participation};
 use crate::spaces::space::RepliesPerTurn;
 
@@ -28,11 +31,12 @@ fn running() -> PlannerFixture {
 }
 
 pub fn edit(round: RoundId, slots: &[MembershipId]) -> Command {
-    Command::EditQueue {
+    Command::EditQueue(SlotsEdit {
         round,
         slots: slots.to_vec(),
         by: "Eve".to_owned(),
-    }
+        viewer: Viewer::Server,
+    })
 }
 
 impl PlannerFixture {
@@ -202,9 +206,7 @@ fn a_paused_or_failed_round_keeps_its_state_when_its_queue_is_edited() {
     assert_eq!(state(&paused), Some(RoundState::Paused));
     assert_eq!(state(&failed), Some(RoundState::Failed));
     paused.run_command(&Command::Resume).unwrap();
-    failed
-        .run_command(&Command::Retry { may_edit: true })
-        .unwrap();
+    failed.run_command(&RETRY).unwrap();
     assert_eq!(paused.speakers_until_end(), [CID]);
     assert_eq!(failed.speakers_until_end(), [CID, BOB]);
 }

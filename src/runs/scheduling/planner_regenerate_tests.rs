@@ -7,7 +7,8 @@ use crate::conversations::message::Visibility;
 use crate::conversations::swipe::SwipeText;
 use crate::runs::scheduling::command::{Command, CommandError, ExecutionEnd, Greeting};
 use crate::runs::scheduling::planner::fixture::{
-    ADA, BOB, PlannerFixture, STOP, failure, force, generated_text, queued, success,
+    ADA, BOB, PlannerFixture, RETRY, STOP, failure, force, generated_text, new_version, queued,
+    success,
 };
 use crate::runs::scheduling::planner::rules_tests::{edit, show};
 use crate::spaces::membership;
@@ -15,8 +16,7 @@ use crate::spaces::space::{InputPolicy, RepliesPerTurn, ReplyOrder};
 
 /// Returns the command to regenerate this message, or the tail.
 pub fn regenerate(message: Option<i64>) -> Command {
-    let (message, by) = (message.map(MessageId), "Eve".to_owned());
-    Command::Regenerate { message, by }
+    Command::Regenerate(new_version(message))
 }
 
 /// Returns the command to select a swipe of this message.
@@ -223,9 +223,7 @@ fn a_failed_regenerate_fails_no_round_and_can_be_retried() {
     let mut fixture = writing();
 
     let plan = fixture.end_run(failure());
-    let retried = fixture
-        .run_command(&Command::Retry { may_edit: true })
-        .unwrap();
+    let retried = fixture.run_command(&RETRY).unwrap();
 
     assert_eq!(plan, ["finish Ada: failed upstream_error"]);
     assert_eq!(fixture.messages[1].content, "Hello.");

@@ -6,7 +6,9 @@ use base::ids::{MembershipId, MessageId};
 use crate::rounds::round::RoundState;
 use crate::rounds::slot;
 use crate::runs::scheduling::command::{Command, CommandError};
-use crate::runs::scheduling::planner::fixture::{BOB, PlannerFixture, STOP, failure, success};
+use crate::runs::scheduling::planner::fixture::{
+    BOB, PlannerFixture, RETRY, SKIP, STOP, failure, success,
+};
 use crate::runs::store::run;
 use crate::spaces::membership::Participation;
 use crate::spaces::space::{InputPolicy, RepliesPerTurn, ReplyOrder};
@@ -39,7 +41,7 @@ fn expected_tail(fixture: &PlannerFixture) -> Option<MessageId> {
 fn slots_after_the_first_expect_the_current_tail() {
     let tail = Some(MessageId(2));
     let mut skipped = running();
-    skipped.run_command(&Command::Skip).unwrap();
+    skipped.run_command(&SKIP).unwrap();
     let mut muted = running();
     muted.member_mut(BOB).participation = Participation::Muted;
     muted.run_command(&Command::ApplyChanges).unwrap();
@@ -48,9 +50,7 @@ fn slots_after_the_first_expect_the_current_tail() {
     resumed.run_command(&Command::Resume).unwrap();
     let mut retried = running();
     retried.end_run(failure());
-    retried
-        .run_command(&Command::Retry { may_edit: true })
-        .unwrap();
+    retried.run_command(&RETRY).unwrap();
     let mut recovered = running();
     recovered.expire_lease();
 
@@ -137,7 +137,7 @@ fn a_slot_whose_node_dies_gets_one_more_attempt_and_then_fails_in_place() {
     assert_eq!(first, expected);
     let expected = ["expire Bob: failed stale_running_run", "round failed at 1"];
     assert_eq!(second, expected);
-    let plan = fixture.run_command(&Command::Skip).unwrap();
+    let plan = fixture.run_command(&SKIP).unwrap();
     assert_eq!(plan.last().unwrap(), "queue Cid: user_turn, next_slot");
 }
 
@@ -189,7 +189,7 @@ fn a_paused_round_resumes_at_the_slot_after_the_skipped_one() {
     let mut fixture = queued();
     fixture.run_command(&Command::Pause).unwrap();
 
-    fixture.run_command(&Command::Skip).unwrap();
+    fixture.run_command(&SKIP).unwrap();
     let round = fixture.state.round.clone().unwrap();
     let resumed = fixture.run_command(&Command::Resume).unwrap();
 
@@ -226,9 +226,7 @@ fn canceling_a_run_pauses_its_round_at_the_same_slot() {
         statuses,
         [run::RunStatus::Succeeded, run::RunStatus::Canceled]
     );
-    let retried = fixture
-        .run_command(&Command::Retry { may_edit: true })
-        .unwrap();
+    let retried = fixture.run_command(&RETRY).unwrap();
     assert_eq!(retried[1], "queue Bob: user_turn, retry");
     assert_eq!(
         fixture.state.queued.unwrap().speaker_space_membership_id,

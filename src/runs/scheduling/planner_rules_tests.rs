@@ -5,7 +5,7 @@ use base::ids::MessageId;
 use crate::conversations::message::Visibility;
 use crate::runs::scheduling::command::{Command, CommandError, MessageEdit};
 use crate::runs::scheduling::planner::fixture::{
-    ADA, BOB, PlannerFixture, failed, failure, force, forced, paused, post, queued,
+    ADA, BOB, PlannerFixture, RETRY, SKIP, failed, failure, force, forced, paused, post, queued,
     queued_and_running, running, success,
 };
 use crate::runs::store::run::RunCancelReason;
@@ -281,9 +281,9 @@ fn no_run_starts_in_an_archived_space() {
     let commands = [
         post("Hi."),
         force(ADA),
-        Command::Retry { may_edit: true },
+        RETRY,
         Command::Resume,
-        Command::Skip,
+        SKIP,
         edit(1),
         hide(1),
     ];

@@ -6,8 +6,10 @@ use base::ids::{MembershipId, MessageId};
 use crate::runs::scheduling::command::Command;
 use crate::runs::scheduling::messages::new_post::NewPost;
 use crate::runs::scheduling::planner::fixture::{
-    ADA, BOB, EVE, PlannerFixture, STOP, failure, force, post, queued, running, success,
+    ADA, BOB, EVE, PlannerFixture, RETRY, SKIP, STOP, failure, force, post, queued, running,
+    success,
 };
+use crate::runs::scheduling::planner::queue_edit_tests;
 use crate::runs::scheduling::planner::regenerate_tests::regenerate;
 use crate::runs::store::run::{RunCancelReason, RunKind, RunStatus};
 use crate::spaces::membership;
@@ -119,9 +121,7 @@ fn a_forced_slot_that_failed_or_was_stopped_is_forced_again() {
             fixture.run_command(&Command::Resume).unwrap()
         } else {
             fixture.end_run(failure());
-            fixture
-                .run_command(&Command::Retry { may_edit: true })
-                .unwrap()
+            fixture.run_command(&RETRY).unwrap()
         };
 
         let reason = if stops { "resume" } else { "retry" };
@@ -137,10 +137,8 @@ fn a_queue_edit_without_the_forced_speaker_ends_that_turn_with_a_reason() {
     let run = fixture.state.queued.clone().unwrap();
     let round = fixture.state.round.as_ref().unwrap().id;
 
-    let slots = vec![ADA];
-    let by = "Eve".to_owned();
     fixture
-        .run_command(&Command::EditQueue { round, slots, by })
+        .run_command(&queue_edit_tests::edit(round, &[ADA]))
         .unwrap();
 
     let ended = fixture.ended.last().unwrap();
@@ -254,11 +252,7 @@ fn each_canceled_run_has_a_reason() {
             Box::new(does(Command::Pause)),
             RunCancelReason::Paused,
         ),
-        (
-            running(),
-            Box::new(does(Command::Skip)),
-            RunCancelReason::Skipped,
-        ),
+        (running(), Box::new(does(SKIP)), RunCancelReason::Skipped),
         (
             running(),
             Box::new(mutes),

@@ -1,28 +1,31 @@
 //! Plans a user's edit of the pending slots of a round.
 
-use base::ids::{MembershipId, RoundId};
+use base::ids::MembershipId;
 
+use crate::conversations::audience::message_audience::Audience;
 use crate::rounds::{round, slot};
-use crate::runs::scheduling::command::CommandError;
+use crate::runs::scheduling::command::{CommandError, SlotsEdit};
 use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, RoundChange};
 use crate::runs::scheduling::plan_builder::PlanBuilder;
 use crate::runs::store::run;
 use crate::speakers::selection::SpeakerChoice;
 
-/// Replaces the pending slots by `members`: the slots after the cursor, and the current one if its
+/// Replaces the pending slots by other members: the slots after the cursor, and the current one if its
 /// run is not running. Members that are left out are removed; a member that is named twice speaks
-/// twice. `by` is shown as the reason of new slots.
+/// twice.
 ///
 /// # Errors
-/// Returns `StaleRound` when this round is not active, or `NotSchedulable` when a member cannot be
-/// scheduled.
-pub fn edit(
-    builder: &mut PlanBuilder,
-    round: RoundId,
-    members: &[MembershipId],
-    by: &str,
-) -> Result<(), CommandError> {
-    let present = builder.round.clone().filter(|it| it.id == round);
+/// Returns `StaleRound` when this round is not active or the person does not see its replies, or
+/// `NotSchedulable` when a member cannot be scheduled or does not see the round.
+pub fn edit(builder: &mut PlanBuilder, edit: &SlotsEdit) -> Result<(), CommandError> {
+    let SlotsEdit {
+        round,
+        slots: members,
+        by,
+        viewer,
+    } = edit;
+    let is_seen = |it: &round::Model| it.id == *round && viewer.sees(it.audience.as_ref());
+    let present = builder.round.clone().filter(is_seen);
     let present = present.ok_or(CommandError::StaleRound)?;
     let speaks = builder
         .running
@@ -34,10 +37,10 @@ pub fn edit(
         return Ok(());
     }
     let slots = arrange_slots(pending, members, by);
-    if !slots
-        .iter()
-        .all(|it| builder.can_fill_slot(it.id, it.is_forced))
-    {
+    if !slots.iter().all(|it| {
+        let is_in = |audience: &Audience| audience.contains(it.id);
+        present.audience.as_ref().is_none_or(is_in) && builder.can_fill_slot(it.id, it.is_forced)
+    }) {
         return Err(CommandError::NotSchedulable);
     }
     let first = slots.first().cloned();
@@ -100,6 +103,7 @@ fn replace_queued_run(builder: &mut PlanBuilder, first: SpeakerChoice, keeps_for
         slot_position: queued.slot_position,
         run_after: queued.run_after.map(|at| at.max(builder.now)),
         burst_started_at: queued.burst_started_at,
+        audience: queued.audience,
         debug: run::RunDebug {
             chosen_because: Some(first.reason),
             ..Default::default()

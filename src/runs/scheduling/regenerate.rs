@@ -9,7 +9,7 @@ use base::ids::{MembershipId, MessageId};
 
 use crate::conversations::{message, swipe};
 use crate::rounds::round;
-use crate::runs::scheduling::command::{CommandError, GeneratedText};
+use crate::runs::scheduling::command::{CommandError, GeneratedText, VersionRequest};
 use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, PlanChange};
 use crate::runs::scheduling::plan_builder::PlanBuilder;
 use crate::runs::scheduling::regenerate_last_turn;
@@ -23,25 +23,15 @@ use crate::runs::store::{queue, run};
 ///
 /// # Errors
 /// Returns `BranchRequired` when later messages or branches depend on the message.
-pub fn regenerate(
-    builder: &mut PlanBuilder,
-    message: Option<MessageId>,
-    by: &str,
-) -> Result<(), CommandError> {
-    let facts = require_target(builder, message)?;
+pub fn regenerate(builder: &mut PlanBuilder, request: &VersionRequest) -> Result<(), CommandError> {
+    let facts = require_target(builder, request)?;
     if let Some(user_message) = regenerate_last_turn::concerns(builder, facts) {
         return regenerate_last_turn::last_turn(builder, facts, user_message);
     }
-    let target = &facts.target.row;
-    let is_tail = builder
-        .state
-        .tail
-        .as_ref()
-        .is_some_and(|it| it.id == target.id);
-    if !is_tail || facts.target.is_fork_point {
-        return Err(CommandError::BranchRequired(target.id));
+    if !facts.is_newest || facts.target.is_fork_point {
+        return Err(CommandError::BranchRequired(facts.target.row.id));
     }
-    queue_regenerate(builder, facts, by, false);
+    queue_regenerate(builder, facts, &request.by, false);
     Ok(())
 }
 
@@ -53,22 +43,24 @@ pub fn regenerate(
 /// `NoSpeaker`.
 pub fn regenerate_in_place(
     builder: &mut PlanBuilder,
-    message: Option<MessageId>,
-    by: &str,
+    request: &VersionRequest,
 ) -> Result<(), CommandError> {
     let target = builder.state.facts.target().map(|it| &it.row);
     if target.is_some_and(|it| {
-        it.visibility != message::Visibility::Hidden && it.role != message::MessageRole::Assistant
+        it.visibility != message::Visibility::Hidden
+            && it.role != message::MessageRole::Assistant
+            && request.viewer.sees(it.audience.as_ref())
     }) {
         return Err(CommandError::NotAnAiMessage);
     }
-    let facts = require_target(builder, message)?;
-    queue_regenerate(builder, facts, by, true);
+    let facts = require_target(builder, request)?;
+    queue_regenerate(builder, facts, &request.by, true);
     Ok(())
 }
 
 fn queue_regenerate(builder: &mut PlanBuilder, facts: &RegenerateFacts, by: &str, in_place: bool) {
     let target = &facts.target.row;
+    builder.audience.clone_from(&target.audience);
     builder.end_round(round::RoundStatus::Canceled, "regenerate");
     builder.cancel_running(run::RunCancelReason::Superseded);
     let speaker = target.space_membership_id;
@@ -83,16 +75,18 @@ fn queue_regenerate(builder: &mut PlanBuilder, facts: &RegenerateFacts, by: &str
     builder.enqueue(EnqueueRun {
         run,
         trigger: (facts.answered.as_ref()).map(|it| MessageRef::Message(it.id)),
-        expected_tail: (!in_place).then_some(MessageRef::Message(target.id)),
+        // A later whisper of others is no later message for this one.
+        expected_tail: builder.tail().filter(|_| !in_place),
     });
 }
 
 /// Returns the target message, and what it answers, if it can be regenerated at all.
 fn require_target<'a>(
     builder: &PlanBuilder<'a>,
-    message: Option<MessageId>,
+    request: &VersionRequest,
 ) -> Result<&'a RegenerateFacts, CommandError> {
-    let facts = require_shown_target(builder, message, CommandError::NothingToRegenerate)?;
+    let none = CommandError::NothingToRegenerate;
+    let facts = require_shown_target(builder, request, none)?;
     if facts.target.row.role != message::MessageRole::Assistant {
         return Err(CommandError::NothingToRegenerate);
     }
@@ -104,21 +98,23 @@ fn require_target<'a>(
 /// the error of a command that names no message in a conversation without messages.
 ///
 /// # Errors
-/// Returns `NotFound` when the named message does not exist or is hidden, else `none`.
+/// Returns `NotFound` when the named message does not exist, is hidden, or the person does not see it,
+/// else `none`.
 pub fn require_shown_target<'a>(
     builder: &PlanBuilder<'a>,
-    message: Option<MessageId>,
+    request: &VersionRequest,
     none: CommandError,
 ) -> Result<&'a RegenerateFacts, CommandError> {
     match &builder.state.facts {
         CommandFacts::Regenerate(Some(facts)) => {
-            let is_hidden = facts.target.row.visibility == message::Visibility::Hidden;
-            if is_hidden {
+            let row = &facts.target.row;
+            let is_seen = request.viewer.sees(row.audience.as_ref());
+            if row.visibility == message::Visibility::Hidden || !is_seen {
                 return Err(CommandError::NotFound);
             }
             Ok(facts)
         }
-        _ if message.is_some() => Err(CommandError::NotFound),
+        _ if request.message.is_some() => Err(CommandError::NotFound),
         _ => Err(none),
     }
 }

@@ -38,6 +38,7 @@ pub fn last_turn(
     facts: &RegenerateFacts,
     user_message: &message::Model,
 ) -> Result<(), CommandError> {
+    builder.audience.clone_from(&user_message.audience);
     let choices = require_repliers(builder, user_message)?;
     let by_human = |it: &message::Model| it.role == message::MessageRole::User;
     if facts.has_fork_point_in_last_turn || facts.last_turn.iter().any(by_human) {
@@ -59,6 +60,7 @@ pub fn reply_to_tail(builder: &mut PlanBuilder) -> Result<(), CommandError> {
     let tail = builder.state.tail.as_ref();
     let user_message = tail.filter(|it| it.role == message::MessageRole::User);
     let user_message = user_message.ok_or(CommandError::NothingToRegenerate)?;
+    builder.audience.clone_from(&user_message.audience);
     let choices = require_repliers(builder, user_message)?;
     builder.end_round(round::RoundStatus::Canceled, "regenerate");
     builder.cancel_running(run::RunCancelReason::Superseded);

@@ -18,7 +18,7 @@ use tokio::task::JoinError;
 use crate::conversations::annotations::message_annotations::MessageAnnotations;
 use crate::conversations::{conversation, message};
 use crate::db::backend::Backend;
-use crate::runs::announce;
+use crate::runs::announcements::announce;
 use crate::runs::error::EngineError;
 use crate::runs::execution::fairness::RunningRun;
 use crate::runs::scheduling::command::{Command, CommandError};
@@ -325,7 +325,6 @@ impl StepContext {
             (done.message, done.is_repeated) = (Some(first), true);
             return Ok((done, WrittenPlan::default()));
         }
-        post_checks::require_reply_target(tx, &state, command).await?;
         post_checks::require_attachments(tx, &state, command).await?;
         let plan = self.plan(&state, command)?;
         post_checks::record_time(tx, &state, command, self.now).await?;

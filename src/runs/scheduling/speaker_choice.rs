@@ -7,7 +7,7 @@ use tavern::seeded_random::SeededRandom;
 use crate::runs::scheduling::plan_builder::PlanBuilder;
 use crate::runs::store::run;
 use crate::spaces::space::RepliesPerTurn;
-use crate::speakers::selection::{SelectionInput, SelectionTrigger, SpeakerChoice};
+use crate::speakers::selection::{Candidate, SelectionInput, SelectionTrigger, SpeakerChoice};
 use crate::speakers::selector;
 
 /// A message that may trigger replies.
@@ -91,9 +91,18 @@ fn trigger_input(builder: &PlanBuilder, trigger_message: &TriggerMessage) -> Sel
     }
 }
 
+/// Returns the characters that may speak: those who see what they answer.
+fn candidates(builder: &PlanBuilder) -> Vec<Candidate> {
+    let mut all = builder.state.candidates();
+    if let Some(audience) = &builder.audience {
+        all.retain(|it| audience.contains(it.id));
+    }
+    all
+}
+
 fn conversation_input(builder: &PlanBuilder) -> SelectionInput {
     SelectionInput {
-        candidates: builder.state.candidates(),
+        candidates: candidates(builder),
         last_speaker: builder.state.last_speaker,
         speakers_since_last_user_message: builder.state.spoken_in_epoch.clone(),
         allow_self_responses: builder.state.space.allow_self_responses,

@@ -6,6 +6,7 @@ pub mod new_run;
 pub mod plan_writer;
 pub mod queue;
 pub mod run;
+pub mod run_view;
 pub mod step_locks;
 pub mod tool_approval;
 pub mod write_claims;

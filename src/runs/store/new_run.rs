@@ -26,6 +26,7 @@ pub fn new_model(
         status: run::RunStatus::Queued,
         reason,
         speaker_space_membership_id: speaker,
+        audience: None,
         run_after: None,
         burst_started_at: None,
         created_at: now,

@@ -53,6 +53,7 @@ pub async fn enqueue(tx: &impl ConnectionTrait, plan: run::Model) -> Result<run:
             Column::Kind,
             Column::Reason,
             Column::SpeakerSpaceMembershipId,
+            Column::Audience,
             Column::RunAfter,
             Column::BurstStartedAt,
             Column::Attempt,

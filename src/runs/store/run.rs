@@ -10,6 +10,7 @@ use sea_orm::{FromJsonQueryResult, FromQueryResult, QueryOrder, QueryTrait};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::conversations::audience::message_audience::Audience;
 use crate::db::string_enum::string_enum;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
@@ -29,6 +30,8 @@ pub struct Model {
     pub status: RunStatus,
     pub reason: RunReason,
     pub speaker_space_membership_id: MembershipId,
+    /// Who sees it and its text; `None`: everyone.
+    pub audience: Option<Audience>,
     /// Not due before this time. Null: due immediately on every node, whatever its clock shows.
     pub run_after: Option<Timestamp>,
     /// When the first message of the burst was posted that this run answers; limits the debounce.
@@ -223,74 +226,7 @@ pub struct PromptStats {
     pub pictures_refused: bool,
 }
 
-/// One attempt to produce one text.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-#[schema(as = Run)]
-pub struct RunView {
-    pub id: RunId,
-    pub conversation_id: ConversationId,
-    /// Position among the runs of its conversation, from 1.
-    pub run_seq: i64,
-    pub round_id: Option<RoundId>,
-    pub slot_position: Option<i64>,
-    pub kind: RunKind,
-    pub status: RunStatus,
-    pub reason: RunReason,
-    pub speaker_space_membership_id: MembershipId,
-    pub chosen_because: Option<String>,
-    pub run_after: Option<Timestamp>,
-    pub cancel_requested_at: Option<Timestamp>,
-    pub started_at: Option<Timestamp>,
-    pub finished_at: Option<Timestamp>,
-    pub heartbeat_at: Option<Timestamp>,
-    pub attempt: i64,
-    pub waiting_for: Option<WaitingFor>,
-    /// Why it was canceled; only for a canceled run.
-    pub canceled_because: Option<RunCancelReason>,
-    /// The post that canceled it; only for the reason `superseded_by_message`.
-    pub superseded_by_message_id: Option<MessageId>,
-    pub error: Option<RunError>,
-    pub usage: Option<RunUsage>,
-    pub target_message_id: Option<MessageId>,
-    pub trigger_message_id: Option<MessageId>,
-    pub skipped_because: Option<String>,
-    pub prompt: Option<PromptStats>,
-    pub created_at: Timestamp,
-}
-
 impl Model {
-    /// Returns the API document of this run.
-    pub fn view(&self) -> RunView {
-        RunView {
-            id: self.id,
-            conversation_id: self.conversation_id,
-            run_seq: self.run_seq,
-            round_id: self.round_id,
-            slot_position: self.slot_position,
-            kind: self.kind,
-            status: self.status,
-            reason: self.reason,
-            speaker_space_membership_id: self.speaker_space_membership_id,
-            chosen_because: self.debug.chosen_because.clone(),
-            run_after: self.run_after,
-            cancel_requested_at: self.cancel_requested_at,
-            started_at: self.started_at,
-            finished_at: self.finished_at,
-            heartbeat_at: self.heartbeat_at,
-            attempt: self.attempt,
-            waiting_for: self.waiting_for,
-            canceled_because: self.canceled_because,
-            superseded_by_message_id: self.superseded_by_message_id,
-            error: self.error.clone(),
-            usage: self.usage,
-            target_message_id: self.debug.target_message_id,
-            trigger_message_id: self.debug.trigger_message_id,
-            skipped_because: self.debug.skipped_because.clone(),
-            prompt: self.debug.prompt.clone(),
-            created_at: self.created_at,
-        }
-    }
-
     /// Sets the post that canceled this run, if a post did.
     pub fn set_superseding_message(&mut self, post: Option<MessageId>) {
         if self.canceled_because == Some(RunCancelReason::SupersededByMessage) {
@@ -312,11 +248,6 @@ impl Model {
         let until = self.started_at.or(self.finished_at);
         let due = self.run_after.unwrap_or(self.created_at);
         until.map_or(0, |it| it.ms_since(due).max(0))
-    }
-
-    /// Returns the document of a run, if any.
-    pub fn optional_view(run: &Option<Model>) -> Option<RunView> {
-        run.as_ref().map(Model::view)
     }
 }
 

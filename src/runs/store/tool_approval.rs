@@ -16,6 +16,8 @@ use sea_orm::{Condition, NotSet, QueryOrder, QuerySelect, QueryTrait, Set};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::conversations::audience::message_audience::Audience;
+use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::conversation;
 use crate::db::backend;
 use crate::db::connect::Db;
@@ -38,6 +40,8 @@ pub struct Model {
     pub decided_by: Option<String>,
     pub created_at: Timestamp,
     pub decided_at: Option<Timestamp>,
+    /// Who sees it: the audience of its run; `None`: everyone.
+    pub audience: Option<Audience>,
 }
 
 #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
@@ -137,6 +141,7 @@ pub async fn request(
             decided_by: Set(None),
             created_at: Set(now),
             decided_at: Set(None),
+            audience: Set(run.audience.clone()),
         })
         .collect();
     db.write(move |tx| {
@@ -204,17 +209,19 @@ pub async fn find_many(
         .await
 }
 
-/// Returns the open approvals of a conversation, oldest first.
+/// Returns the open approvals of a conversation that the viewer sees, oldest first.
 ///
 /// # Errors
 /// Returns the database's error when it fails.
 pub async fn list_open(
     db: &impl ConnectionTrait,
     conversation: ConversationId,
+    viewer: Viewer,
 ) -> Result<Vec<Model>, DbErr> {
     Entity::find()
         .filter(Column::ConversationId.eq(conversation))
         .filter(is_open())
+        .filter(viewer.condition((Entity, Column::Audience)))
         .order_by_asc(Column::Id)
         .all(db)
         .await

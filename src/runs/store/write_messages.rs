@@ -46,6 +46,7 @@ impl PlanWriter<'_> {
         row.metadata = new.metadata;
         row.is_ooc = new.is_ooc;
         row.has_attachments = !new.attachments.is_empty();
+        (row.audience, row.is_for_people) = (new.audience, new.is_for_people);
         row.is_remembered = MemberSwitches::of(&schedule.members, new.author).learn;
         let row = timeline::append(self.tx, row).await?;
         if row.has_attachments {
@@ -53,7 +54,7 @@ impl PlanWriter<'_> {
         }
         let alternates = new.alternates.iter().map(|it| it.content.len());
         schedule.conversation.text_bytes += n_bytes(row.content.len() + alternates.sum::<usize>());
-        if !row.is_ooc {
+        if row.is_scheduled() {
             set_newest(schedule, &row);
         }
         let n_swipes = swipe::append_all(self.tx, row.id, 0, new.alternates).await?;

@@ -50,7 +50,7 @@ pub enum JoiningUser {
     /// A user with an account. `display_name` is the name for this space if it differs from the
     /// account's.
     Existing {
-        user: user::Model,
+        user: Box<user::Model>,
         display_name: Option<String>,
     },
     /// A user whose account is created on joining, with the name of that account.
@@ -154,14 +154,14 @@ pub async fn join(
             if let JoiningUser::Existing { user, .. } = &joiner
                 && let Some(membership) = membership_of(tx, &link, user).await?
             {
-                return Ok(existing_member(user.clone(), membership));
+                return Ok(existing_member((**user).clone(), membership));
             }
             link.require_open(now)?;
             if !invite::consume_use(tx, link.invite.id, now).await? {
                 return Err(JoinError::UsedUp);
             }
             let (user, display_name, session) = match joiner {
-                JoiningUser::Existing { user, display_name } => (user, display_name, None),
+                JoiningUser::Existing { user, display_name } => (*user, display_name, None),
                 JoiningUser::New(new) => {
                     let user = user::create(tx, new, now).await?;
                     let session =

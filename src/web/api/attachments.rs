@@ -305,6 +305,7 @@ fn change_of(
         message: row.id,
         attachment: found.id,
         alt,
+        viewer: at.viewer(),
     }
 }
 

@@ -113,6 +113,7 @@ pub async fn list(
         page: part,
         limit: page.limit,
         html: messages::wants_html(&request)?,
+        viewer: at.viewer(),
         bookmarked_by: Some(caller.id()),
     };
     let found = app.engine.list_messages(at.conversation.id, query).await?;

@@ -50,7 +50,8 @@ pub async fn export(
         title => title,
     };
     let named = downloads::attachment(name, ending);
-    let export = ChatExporter::start(app.db.reader().clone(), at.conversation, format).await?;
+    let (db, viewer) = (app.db.reader().clone(), at.viewer());
+    let export = ChatExporter::start(db, at.conversation, viewer, format).await?;
     let pieces = stream::try_unfold(export, |mut export| async move {
         let piece = export.next_chunk().await;
         piece.map(|it| it.map(|it| (Bytes::from(it), export)))

@@ -9,20 +9,35 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
 use crate::runs::reading::views::ConversationView;
-use crate::runs::store::run;
+use crate::runs::scheduling::command::ForcedTurn;
+use crate::runs::store::run_view::RunView;
 use crate::spaces::permissions::Action;
 use crate::web::api::engine_error::api_error;
+use crate::web::api::messages;
 use crate::web::error::ApiResult;
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::json_body::JsonBody;
-use crate::web::extract::space_access;
+use crate::web::extract::{json_body, space_access};
 
-/// The speaker of the reply.
-#[derive(Debug, Default, Deserialize, IntoParams, ToSchema)]
+/// The speaker of the reply, and who sees it.
+#[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
 #[schema(as = Generate)]
 pub struct GenerateRequest {
+    /// Defaults to the next speaker.
+    speaker_id: Option<MembershipId>,
+    /// The memberships that see the reply, besides the caller; null: everyone. Without it, the reply has the
+    /// audience of the newest message, if caller and speaker belong to it.
+    #[serde(default, deserialize_with = "json_body::nullable")]
+    #[schema(value_type = Option<Vec<MembershipId>>)]
+    audience: Option<Option<Vec<MembershipId>>>,
+}
+
+/// The speaker of the reply, in the query.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct GenerateQuery {
     /// Defaults to the next speaker.
     #[param(inline)]
     speaker_id: Option<MembershipId>,
@@ -47,7 +62,7 @@ pub struct EmptyBody {}
 /// The run that was planned.
 #[derive(Serialize, ToSchema)]
 pub struct PlannedRun {
-    pub run: run::RunView,
+    pub run: RunView,
 }
 
 /// Triggers a reply. The speaker may be given in the query or in the body.
@@ -55,7 +70,7 @@ pub struct PlannedRun {
     post,
     path = "/api/conversations/{conversation_id}/generate",
     tag = "conversations",
-    params(GenerateRequest),
+    params(GenerateQuery),
     request_body = Option<GenerateRequest>,
     responses(
         (status = 202, body = PlannedRun),
@@ -67,20 +82,19 @@ pub async fn generate(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<ConversationId>,
-    query: Query<GenerateRequest>,
+    query: Query<GenerateQuery>,
     body: JsonBody<GenerateRequest>,
 ) -> ApiResult<HttpResponse> {
     let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
     at.require_write(Action::Generate)?;
-    let speaker = query
-        .speaker_id
-        .or(body.read_or_default().await?.speaker_id);
-    let by = at.display_name(&caller);
-    let run = app
-        .engine
-        .force_talk(at.conversation.id, speaker, by)
-        .await
-        .map_err(api_error)?;
+    let body = body.read_or_default().await?;
+    let speaker = query.speaker_id.or(body.speaker_id);
+    let turn = ForcedTurn {
+        audience: messages::requested_audience(body.audience),
+        ..ForcedTurn::new(speaker, at.display_name(&caller), at.viewer())
+    };
+    let forced = app.engine.force_talk(at.conversation.id, turn).await;
+    let run = forced.map_err(api_error)?;
     Ok(HttpResponse::Accepted().json(PlannedRun { run }))
 }
 
@@ -167,6 +181,7 @@ pub async fn resume(
     request_body = Option<EmptyBody>,
     responses(
         (status = 200, body = ConversationView),
+        (status = 403, description = "Also for the round of a whisper that the caller does not see."),
         (status = 409, description = "`no_round`; `already_finished`.")
     )
 )]
@@ -177,10 +192,8 @@ pub async fn skip(
     body: JsonBody<EmptyBody>,
 ) -> ApiResult<HttpResponse> {
     let at = authorize_action(&app, &caller, *id, Action::Generate, body).await?;
-    app.engine
-        .skip(at.conversation.id)
-        .await
-        .map_err(api_error)?;
+    let skipped = app.engine.skip(at.conversation.id, at.viewer()).await;
+    skipped.map_err(api_error)?;
     Ok(HttpResponse::Ok().json(conversation_view(&app, &at).await?))
 }
 
@@ -203,8 +216,8 @@ pub async fn retry(
 ) -> ApiResult<HttpResponse> {
     let at = authorize_action(&app, &caller, *id, Action::Generate, body).await?;
     let may_edit = at.access.can(Action::EditAnyMessage);
-    let retried = app.engine.retry(at.conversation.id, may_edit).await;
-    let run = retried.map_err(api_error)?;
+    let scope = (at.conversation.id, at.viewer());
+    let run = app.engine.retry(scope, may_edit).await.map_err(api_error)?;
     Ok(HttpResponse::Accepted().json(PlannedRun { run }))
 }
 
@@ -233,5 +246,8 @@ pub async fn conversation_view(
     app: &App,
     at: &space_access::ConversationAccess,
 ) -> ApiResult<ConversationView> {
-    Ok(app.engine.conversation_view(at.conversation.id).await?)
+    let view = app
+        .engine
+        .conversation_view(at.conversation.id, at.viewer());
+    Ok(view.await?)
 }

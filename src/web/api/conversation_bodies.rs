@@ -109,5 +109,6 @@ pub struct MarkRead {
 pub struct ConversationSummary {
     #[serde(flatten)]
     pub view: ConversationView,
+    /// Equal to `last_seq` if all later messages are whispers to others.
     pub last_read_seq: i64,
 }

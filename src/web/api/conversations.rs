@@ -6,6 +6,7 @@ use base::display_name;
 use base::ids::{ConversationId, SpaceId};
 
 use crate::app::App;
+use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::{conversation, read_mark, root_conversation};
 use crate::db::reading::page::{PageOf, PageQuery};
 use crate::runs::conversation_start::NewConversation;
@@ -18,7 +19,7 @@ use crate::web::api::conversation_bodies::{
 };
 use crate::web::api::engine_error::api_error;
 use crate::web::api::jobs::JobStarted;
-use crate::web::api::{jobs, membership_announcements, space_settings};
+use crate::web::api::{conversation_actions, jobs, membership_announcements, space_settings};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::json_body::JsonBody;
@@ -39,7 +40,8 @@ pub async fn list(
     page: PageQuery,
 ) -> ApiResult<Json<PageOf<ConversationSummary>>> {
     let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
-    let found = conversation_list::load_page(&app.db, caller.id(), at.space.id, page).await?;
+    let reader = (caller.id(), at.viewer());
+    let found = conversation_list::load_page(&app.db, reader, at.space.id, page).await?;
     Ok(Json(found.map(|(view, last_read_seq)| {
         ConversationSummary {
             last_read_seq,
@@ -79,8 +81,8 @@ pub async fn create(
         .create_conversation(at.space.id, new)
         .await
         .map_err(api_error)?;
-    let view = app.engine.conversation_view(row.id).await?;
-    announce(&app, &view);
+    let view = app.engine.conversation_view(row.id, at.viewer()).await?;
+    announce(&app, row.id).await?;
     Ok(HttpResponse::Created().json(view))
 }
 
@@ -121,7 +123,7 @@ pub async fn show(
 ) -> ApiResult<Json<ConversationView>> {
     let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
     Ok(Json(
-        app.engine.conversation_view(at.conversation.id).await?,
+        conversation_actions::conversation_view(&app, &at).await?,
     ))
 }
 
@@ -148,8 +150,8 @@ pub async fn update(
     let row = conversation::update(&app.db, at.conversation.id, title, settings)
         .await?
         .ok_or_else(ApiError::not_found)?;
-    let view = app.engine.conversation_view(row.id).await?;
-    announce(&app, &view);
+    let view = app.engine.conversation_view(row.id, at.viewer()).await?;
+    announce(&app, row.id).await?;
     Ok(Json(view))
 }
 
@@ -241,10 +243,15 @@ fn has_children_error() -> ApiError {
     ApiError::conflict("has_children", message)
 }
 
-/// Publishes the conversation to the subscribers of its space.
-pub fn announce(app: &App, view: &ConversationView) {
+/// Publishes the conversation to the subscribers of its space, without its whispers.
+///
+/// # Errors
+/// Returns 404 when it was deleted in the meantime.
+pub async fn announce(app: &App, id: ConversationId) -> ApiResult<()> {
+    let view = app.engine.conversation_view(id, Viewer::Outsider).await?;
     app.hub
-        .publish(events::conversation_updated(view.space_id, view));
+        .publish(events::conversation_updated(view.space_id, &view));
+    Ok(())
 }
 
 /// Validates a title.

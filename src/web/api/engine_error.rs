@@ -64,6 +64,10 @@ fn rejection_error(refusal: &CommandError) -> ApiError {
             let message = "The message to answer is not in this conversation, or was deleted.";
             return ApiError::invalid_value("reply_to_id", message);
         }
+        CommandError::UnknownAudience => {
+            let message = "Name at least one active member of this space.";
+            return ApiError::invalid_value("audience", message);
+        }
         CommandError::ClientIdReused => (
             422,
             "client_id_reused",

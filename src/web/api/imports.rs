@@ -9,6 +9,7 @@ use base::ids::{ImportId, MembershipId, SpaceId};
 use serde_json::{Map, Value};
 
 use crate::app::App;
+use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::chats::chat_authors::{AuthorChoice, AuthorMap};
 use crate::conversations::chats::chat_import::ChatImport;
 use crate::conversations::chats::import_writer::ChatImportError;
@@ -97,7 +98,7 @@ async fn run_import(app: Data<App>, chat: ChatImport, file: TempFileUpload) {
     let Ok(row) = chat_import::run(&app.imports, chat, file.file).await else {
         return;
     };
-    match app.engine.conversation_view(row.id).await {
+    match app.engine.conversation_view(row.id, Viewer::Outsider).await {
         Ok(view) => app
             .hub
             .publish(events::conversation_updated(view.space_id, &view)),

@@ -144,7 +144,7 @@ pub async fn join(
         Some(caller) => {
             let display_name = body.display_name.as_deref();
             let joiner = JoiningUser::Existing {
-                user: caller.user,
+                user: Box::new(caller.user),
                 display_name: display_name
                     .map(account_input::parse_display_name)
                     .transpose()?,

@@ -19,6 +19,7 @@ use crate::spaces::membership::{
 };
 use crate::spaces::membership_update::MembershipUpdate;
 use crate::spaces::permissions::Action;
+use crate::spaces::posts::heard_messages::ONLY_HEARD;
 use crate::spaces::{events, membership, membership_update};
 use crate::web::api::engine_error::api_error;
 use crate::web::api::{
@@ -305,6 +306,15 @@ async fn validate(
     // Only the switches are written, because another person may change the other settings meanwhile.
     let is_memory = memberships::is_own(at, target) && changes_only_memory(target, &body);
     let settings = body.settings.map(space_settings::parse).transpose()?;
+    let limits_memory = settings
+        .as_ref()
+        .is_some_and(|it| it[ONLY_HEARD] == Value::Bool(true));
+    if limits_memory && target.kind == MembershipKind::Human {
+        return Err(ApiError::invalid_value(
+            &format!("settings.{ONLY_HEARD}"),
+            "Only a character can have this setting.",
+        ));
+    }
     let (settings, memory) = match settings {
         Some(new) if is_memory => (None, Some(new["memory"].clone())),
         settings => (settings, None),

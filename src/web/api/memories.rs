@@ -353,7 +353,10 @@ pub async fn list_for_run(
     let run = run::find(db, id.into_inner()).await?;
     let run = run.ok_or_else(ApiError::not_found)?;
     let at = space_access::load_conversation_access(&app, &caller, run.conversation_id).await?;
-    let kept = sent_prompt_loader::load_for_run(db, at.space.id, run.id).await?;
+    if !at.viewer().sees(run.audience.as_ref()) {
+        return Err(ApiError::not_found());
+    }
+    let kept = sent_prompt_loader::load_for_run(db, at.space.id, run.id, at.viewer()).await?;
     let (record, texts) = kept.ok_or_else(ApiError::not_found)?;
     let data = record.recalls.iter().filter_map(|it| {
         Some(RecalledView {

@@ -93,9 +93,8 @@ pub async fn update(
         if others != (None, None, None) {
             return Err(ApiError::invalid_value("is_ooc", ONE_CHANGE));
         }
-        let change = app
-            .engine
-            .set_out_of_character(at.conversation.id, row.id, is_ooc);
+        let scope = (at.conversation.id, at.viewer());
+        let change = app.engine.set_out_of_character(scope, row.id, is_ooc);
         let changed = change.await.map_err(api_error)?;
         return Ok(Json(messages::filter_html(changed, html)));
     }
@@ -112,9 +111,10 @@ pub async fn update(
                 expected_version: if_match::expected_version(&request, body.expected_version)?,
                 by: at.membership.as_ref().map(|it| it.id),
             };
-            match app.engine.edit_message(at.conversation.id, edit).await {
+            let scope = (at.conversation.id, at.viewer());
+            match app.engine.edit_message(scope, edit).await {
                 Ok(message) => Ok(Json(messages::filter_html(message, html))),
-                Err(error) => Err(edit_error(&app, row.id, html, error).await),
+                Err(error) => Err(edit_error(&app, &at, (row.id, html), error).await),
             }
         }
         (None, Some(visibility), None) => {
@@ -122,9 +122,8 @@ pub async fn update(
             Ok(Json(messages::filter_html(changed, html)))
         }
         (None, None, Some(remember)) => {
-            let change = app
-                .engine
-                .set_remembered(at.conversation.id, row.id, remember);
+            let scope = (at.conversation.id, at.viewer());
+            let change = app.engine.set_remembered(scope, row.id, remember);
             let changed = change.await.map_err(api_error)?;
             Ok(Json(messages::filter_html(changed, html)))
         }
@@ -148,11 +147,16 @@ pub async fn acquire_edit(app: &App, caller: &CurrentUser) -> ApiResult<()> {
 }
 
 /// Converts the error of an edit; a version conflict contains the current message.
-pub async fn edit_error(app: &App, id: MessageId, html: bool, error: EngineError) -> ApiError {
+pub async fn edit_error(
+    app: &App,
+    at: &space_access::ConversationAccess,
+    (id, html): (MessageId, bool),
+    error: EngineError,
+) -> ApiError {
     let is_conflict = matches!(error, EngineError::Rejected(CommandError::EditConflict));
     let mut refused = api_error(error);
     if is_conflict {
-        match app.engine.find_message(id).await {
+        match app.engine.find_message(at.viewer(), id).await {
             Ok(present) => {
                 refused.current =
                     present.map(|it| Box::new(json!(messages::filter_html(it, html))));
@@ -191,8 +195,7 @@ async fn set_visibility(
     row: &message::Model,
     visibility: message::Visibility,
 ) -> ApiResult<message::MessageView> {
-    let change = app
-        .engine
-        .set_visibility(at.conversation.id, row.id, visibility);
+    let scope = (at.conversation.id, at.viewer());
+    let change = app.engine.set_visibility(scope, row.id, visibility);
     change.await.map_err(api_error)
 }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
+use crate::runs::scheduling::command::VersionRequest;
 use crate::spaces::permissions::Action;
 use crate::web::api::conversation_actions::PlannedRun;
 use crate::web::api::engine_error::api_error;
@@ -48,11 +49,12 @@ pub async fn continue_message(
     let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
     at.require_write(Action::Generate)?;
     let message = body.read_or_default().await?.message_id;
-    let by = at.display_name(&caller);
-    let run = app
-        .engine
-        .continue_message(at.conversation.id, message, by)
-        .await
-        .map_err(api_error)?;
+    let request = VersionRequest {
+        message,
+        by: at.display_name(&caller),
+        viewer: at.viewer(),
+    };
+    let continued = app.engine.continue_message(at.conversation.id, request);
+    let run = continued.await.map_err(api_error)?;
     Ok(HttpResponse::Accepted().json(PlannedRun { run }))
 }

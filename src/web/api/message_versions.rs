@@ -13,7 +13,8 @@ use crate::conversations::message;
 use crate::runs::reading::views::ConversationView;
 use crate::runs::regeneration;
 use crate::runs::regeneration::{BranchResult, Requester};
-use crate::runs::store::run;
+use crate::runs::scheduling::command::VersionRequest;
+use crate::runs::store::run_view::RunView;
 use crate::spaces::permissions::Action;
 use crate::web::api::engine_error::api_error;
 use crate::web::api::jobs::JobStarted;
@@ -38,7 +39,7 @@ pub struct Regenerate {
 #[derive(Serialize, ToSchema)]
 #[schema(as = PlannedText)]
 pub struct PlannedSwipe {
-    pub run: run::RunView,
+    pub run: RunView,
     pub conversation_id: ConversationId,
 }
 
@@ -103,15 +104,20 @@ pub async fn regenerate(
     let by = at.display_name(&caller);
     if in_place {
         at.require_write(Action::EditAnyMessage)?;
-        let again = app
-            .engine
-            .regenerate_in_place(at.conversation.id, message, by);
+        let viewer = at.viewer();
+        let request = VersionRequest {
+            message,
+            by,
+            viewer,
+        };
+        let again = (app.engine).regenerate_in_place(at.conversation.id, request);
         let planned = again.await.map_err(api_error)?;
         return Ok(accepted(planned.run, planned.conversation));
     }
     let by = Requester {
         user: Some(caller.id()),
         name: by,
+        viewer: at.viewer(),
     };
     let planned = app.engine.begin_regenerate(at.conversation.id, message, by);
     let planned = match planned.await.map_err(api_error)? {
@@ -119,12 +125,12 @@ pub async fn regenerate(
         regeneration::RegenerationPlan::Job(job) => return Ok(jobs::accepted_response(&job)),
     };
     if let Some(branch) = planned.branch {
-        conversations::announce(&app, &app.engine.conversation_view(branch.id).await?);
+        conversations::announce(&app, branch.id).await?;
     }
     Ok(accepted(planned.run, planned.conversation))
 }
 
-fn accepted(run: run::RunView, conversation_id: ConversationId) -> HttpResponse {
+fn accepted(run: RunView, conversation_id: ConversationId) -> HttpResponse {
     HttpResponse::Accepted().json(PlannedSwipe {
         run,
         conversation_id,
@@ -165,6 +171,7 @@ pub async fn branch(
     let branched = app.engine.begin_branch(regeneration::BranchRequest {
         conversation: at.conversation.id,
         at: body.message_id,
+        viewer: at.viewer(),
         title: title.unwrap_or_default(),
         user: Some(caller.id()),
     });
@@ -172,9 +179,9 @@ pub async fn branch(
         BranchResult::Whole { row, is_announced } => (row, is_announced),
         BranchResult::Job(job) => return Ok(jobs::accepted_response(&job)),
     };
-    let conversation = app.engine.conversation_view(branch.id).await?;
+    let conversation = app.engine.conversation_view(branch.id, at.viewer()).await?;
     if !is_announced {
-        conversations::announce(&app, &conversation);
+        conversations::announce(&app, branch.id).await?;
     }
     Ok(HttpResponse::Created().json(Branch { conversation }))
 }
@@ -211,12 +218,11 @@ pub async fn select(
     message_changes::acquire_edit(&app, &caller).await?;
     let by = at.membership.as_ref().map(|it| it.id);
     let selection = (position, expected_version);
-    let selected = app
-        .engine
-        .select_swipe(at.conversation.id, row.id, selection, by);
+    let scope = (at.conversation.id, at.viewer());
+    let selected = app.engine.select_swipe(scope, row.id, selection, by);
     match selected.await {
         Ok(message) => Ok(Json(messages::filter_html(message, html))),
-        Err(error) => Err(message_changes::edit_error(&app, row.id, html, error).await),
+        Err(error) => Err(message_changes::edit_error(&app, &at, (row.id, html), error).await),
     }
 }
 

@@ -14,14 +14,15 @@ use crate::conversations::{message, timeline};
 use crate::db::reading::page::{PageOf, PageQuery};
 use crate::personas::persona_choice::PersonaChoice;
 use crate::runs::reading::message_pages::MessageQuery;
-use crate::runs::scheduling::messages::new_post::NewPost;
-use crate::runs::store::run;
+use crate::runs::scheduling::messages::new_post::{NewPost, RequestedAudience};
+use crate::runs::store::run_view::RunView;
 use crate::spaces::permissions::Action;
 use crate::web::api::engine_error::api_error;
 use crate::web::encoded_page;
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::json_body::JsonBody;
+use crate::web::extract::space_access::ConversationAccess;
 use crate::web::extract::{json_body, pagination, space_access};
 
 /// The maximum length of `client_id`, in characters.
@@ -57,6 +58,11 @@ pub struct CreateMessage {
     #[serde(default)]
     #[schema(max_items = 4)]
     attachment_ids: Vec<AttachmentId>,
+    /// The memberships that see it, besides the author: a whisper. Null: everyone. Without it, a reply to
+    /// a whisper has the same audience. It never changes.
+    #[serde(default, deserialize_with = "json_body::nullable")]
+    #[schema(value_type = Option<Vec<MembershipId>>)]
+    audience: Option<Option<Vec<MembershipId>>>,
 }
 
 /// A posted message.
@@ -65,7 +71,7 @@ pub struct CreateMessage {
 pub struct CreatedMessage {
     message: message::MessageView,
     /// The run that will reply, if one is planned.
-    run: Option<run::RunView>,
+    run: Option<RunView>,
 }
 
 /// Lists messages by ascending `seq`; the newest page, unless a cursor is given.
@@ -94,7 +100,7 @@ pub async fn list(
     let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
     let around = pagination::parse_value::<MessageId>(request.query_string(), "around")?;
     let part = match (around, page.before, page.after) {
-        (Some(message), None, None) => page_around(&app, at.conversation.id, message).await?,
+        (Some(message), None, None) => page_around(&app, &at, message).await?,
         (Some(_), _, _) => return Err(around_alone_error()),
         (None, Some(before), Some(after)) => timeline::TimelinePage::Between(after, before),
         (None, Some(seq), None) => timeline::TimelinePage::Before(seq),
@@ -105,6 +111,7 @@ pub async fn list(
         page: part,
         limit: page.limit,
         html: wants_html(&request)?,
+        viewer: at.viewer(),
         bookmarked_by: None,
     };
     let found = app.engine.list_messages(at.conversation.id, wanted).await?;
@@ -130,13 +137,15 @@ pub fn filter_html(mut view: message::MessageView, html: bool) -> message::Messa
     view
 }
 
-/// Returns the page around a message, or 404 if it is hidden or in another conversation.
+/// Returns the page around a message, or 404 if it is hidden, in another conversation, or a whisper that
+/// the caller does not see.
 async fn page_around(
     app: &App,
-    conversation: ConversationId,
+    at: &ConversationAccess,
     message: MessageId,
 ) -> ApiResult<timeline::TimelinePage> {
-    let seq = timeline::find_seq(app.db.reader(), conversation, message).await?;
+    let (db, id) = (app.db.reader(), at.conversation.id);
+    let seq = timeline::find_seq(db, id, at.viewer(), message).await?;
     seq.map(timeline::TimelinePage::Around)
         .ok_or_else(ApiError::not_found)
 }
@@ -200,6 +209,7 @@ pub async fn create(
         is_ooc: body.is_ooc,
         ..NewPost::new(author.id, text)
     };
+    post.requested.audience = requested_audience(body.audience);
     if let Some(persona) = body.persona_id {
         post.requested.persona = PersonaChoice::Chosen(persona);
     }
@@ -213,6 +223,15 @@ pub async fn create(
         message: filter_html(posted.message, html),
         run: posted.run,
     }))
+}
+
+/// Returns who should see a post or a reply: absent, null or a list.
+pub fn requested_audience(audience: Option<Option<Vec<MembershipId>>>) -> RequestedAudience {
+    match audience {
+        None => RequestedAudience::Inherited,
+        Some(None) => RequestedAudience::Everyone,
+        Some(Some(members)) => RequestedAudience::Only(members),
+    }
 }
 
 /// Parses the text of a message.

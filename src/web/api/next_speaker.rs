@@ -12,7 +12,8 @@ use crate::web::extract::space_access;
 
 /// Returns who speaks next: the turns that are decided, and the odds of the choice after them.
 ///
-/// It draws nothing and changes nothing. The odds are exact for a message that mentions no one.
+/// It draws nothing and changes nothing. The odds are exact for a message that mentions no one, unless the
+/// conversation has whispers to others: they are made of the messages and turns that the caller sees.
 #[utoipa::path(
     get,
     path = "/api/conversations/{conversation_id}/next_speaker",
@@ -26,5 +27,6 @@ pub async fn show(
     id: Path<ConversationId>,
 ) -> ApiResult<Json<NextSpeaker>> {
     let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
-    Ok(Json(next_speaker::load(&app.db, at.conversation.id).await?))
+    let preview = next_speaker::load(&app.db, at.conversation.id, at.viewer()).await?;
+    Ok(Json(preview))
 }

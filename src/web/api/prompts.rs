@@ -14,7 +14,7 @@ use crate::prompt::lore::LoreReport;
 use crate::prompt::record::hidden_cards::HiddenCards;
 use crate::prompt::record::sent_prompt_loader;
 use crate::prompt::{blocks, lore};
-use crate::runs::execution::preparation;
+use crate::runs::reading::prompt_preview;
 use crate::runs::store::run;
 use crate::spaces::permissions::Action;
 use crate::spaces::{card_rights, membership};
@@ -60,7 +60,8 @@ pub struct PromptView {
 
 /// Previews the next prompt. Nothing is stored.
 ///
-/// The text of a card that the caller may not read is omitted; its blocks have `withheld: true`.
+/// The text of a card that the caller may not read is omitted; its blocks have `withheld: true`. Whispers
+/// that the caller did not hear are absent, and so is what comes from them.
 #[utoipa::path(
     get,
     path = "/api/conversations/{conversation_id}/prompt",
@@ -85,11 +86,12 @@ pub async fn preview(
         Some(speaker) => speaker,
         None => app
             .engine
-            .likely_speaker(id)
+            .likely_speaker(id, at.viewer())
             .await?
             .ok_or_else(no_speaker)?,
     };
-    let shown = preparation::preview(app.engine.context(), id, speaker, None).await?;
+    let reader = at.viewer();
+    let shown = prompt_preview::load(app.engine.context(), id, (speaker, reader), None).await?;
     let (provider, built) = shown.ok_or_else(no_speaker)?;
     let built = built.map_err(|error| ApiError::new(422, "context_overflow", error.to_string()))?;
     let hidden = hidden_cards(&app, &caller, at.space.id).await?;
@@ -116,13 +118,17 @@ async fn hidden_cards(app: &App, caller: &CurrentUser, space: SpaceId) -> ApiRes
 }
 
 /// Returns the prompt of a run. It is kept for the newest runs of a conversation; its history shows
-/// the messages as they are now.
+/// the messages as they are now, without whispers that the caller did not hear and what comes from them.
 #[utoipa::path(
     get,
     path = "/api/runs/{run_id}/prompt",
     operation_id = "sent",
     tag = "runs",
-    responses((status = 200, body = PromptView), (status = 403))
+    responses(
+        (status = 200, body = PromptView),
+        (status = 403),
+        (status = 404, description = "No prompt is stored, or the run is private to others.")
+    )
 )]
 pub async fn show_sent(
     app: Data<App>,
@@ -133,8 +139,11 @@ pub async fn show_sent(
     let run = run::find(db, id.into_inner()).await?;
     let run = run.ok_or_else(ApiError::not_found)?;
     let at = space_access::load_conversation_access(&app, &caller, run.conversation_id).await?;
+    if !at.viewer().sees(run.audience.as_ref()) {
+        return Err(ApiError::not_found());
+    }
     at.require_action(Action::ManageConversation)?;
-    let kept = sent_prompt_loader::load_for_run(db, at.space.id, run.id).await?;
+    let kept = sent_prompt_loader::load_for_run(db, at.space.id, run.id, at.viewer()).await?;
     let (record, texts) = kept.ok_or_else(ApiError::not_found)?;
     let figures = PromptTotals {
         total_tokens: record.total_tokens,

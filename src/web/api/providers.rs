@@ -18,7 +18,7 @@ use crate::db::reading::page::{PageOf, PageQuery};
 use crate::providers::provider::NewProvider;
 use crate::providers::provider_factory::ProviderError;
 use crate::providers::vision::VisionSource;
-use crate::providers::{provider, vision};
+use crate::providers::{detected_vision, provider};
 use crate::web::api::provider_bodies::{
     CreateProvider, DiscoveredServerView, ModelListItem, ProviderDetail, ProviderListItem,
     ProviderTestFailure, ProviderTestResult, UpdateProvider,
@@ -149,7 +149,7 @@ pub async fn test(
     id: Path<ProviderId>,
 ) -> ApiResult<Json<ProviderTestResult>> {
     let row = find_provider(&app, id.into_inner()).await?;
-    vision::forget(&app.db, row.id).await?;
+    detected_vision::forget(&app.db, row.id).await?;
     let answer = match app.models.create(&row) {
         Ok(model) => run_on_main(&app, async move {
             model_list::probe(model.as_ref(), &row.model).await
@@ -195,26 +195,25 @@ pub async fn list_models(
 ) -> ApiResult<Json<PageOf<ModelListItem>>> {
     let row = find_provider(&app, id.into_inner()).await?;
     let model = row.model.clone();
-    let models = match row.kind {
-        ProviderKind::Demo => vec![ListedModel {
-            id: model.clone(),
+    if row.kind == ProviderKind::Demo {
+        let demo = ListedModel {
+            id: model,
             vision: Some(false),
-        }],
-        _ => {
-            let spec = row.spec(&app.models.cipher).map_err(ProviderError::from)?;
-            let endpoint = app.models.registry.endpoint(&spec);
-            let endpoint = endpoint.map_err(ProviderError::from)?;
-            let listing = async move { model_list::list_models(&endpoint).await };
-            run_on_main(&app, listing).await?.map_err(upstream_error)?
-        }
-    };
+        };
+        return Ok(Json(PageOf::complete(vec![demo.into()])));
+    }
+    let spec = row.spec(&app.models.cipher).map_err(ProviderError::from)?;
+    let endpoint = app.models.registry.endpoint(&spec);
+    let endpoint = endpoint.map_err(ProviderError::from)?;
+    let listing = async move { model_list::list_models(&endpoint).await };
+    let models = run_on_main(&app, listing).await?.map_err(upstream_error)?;
     // What the endpoint states is better than what the name of a model suggests.
     let stated = models
         .iter()
         .filter_map(|it| Some((it.id.clone(), it.vision?)));
     let (mut own, others): (Vec<_>, Vec<_>) = stated.partition(|(id, _)| *id == model);
     own.extend(others);
-    vision::record(&app.db, row.id, VisionSource::List, own).await?;
+    detected_vision::record(&app.db, row.id, VisionSource::List, own).await?;
     let offered = models.into_iter().map(ModelListItem::from);
     Ok(Json(PageOf::complete(offered.collect())))
 }

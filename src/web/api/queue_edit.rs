@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::runs::reading::views::ConversationView;
+use crate::runs::scheduling::command;
 use crate::spaces::permissions::Action;
 use crate::web::api::conversation_actions;
 use crate::web::api::engine_error::api_error;
@@ -58,11 +59,14 @@ pub async fn replace(
         let message = format!("Must have at most {MAX_SLOTS} slots.");
         return Err(ApiError::invalid_value("slots", message));
     }
-    let by = at.display_name(&caller);
-    app.engine
-        .edit_queue(at.conversation.id, body.round_id, body.slots, by)
-        .await
-        .map_err(api_error)?;
+    let edit = command::SlotsEdit {
+        round: body.round_id,
+        slots: body.slots,
+        by: at.display_name(&caller),
+        viewer: at.viewer(),
+    };
+    let edited = app.engine.edit_queue(at.conversation.id, edit).await;
+    edited.map_err(api_error)?;
     Ok(Json(
         conversation_actions::conversation_view(&app, &at).await?,
     ))

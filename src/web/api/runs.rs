@@ -4,16 +4,17 @@
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path, Query};
 use base::ids::{ConversationId, RunId};
-use serde::Deserialize;
-use utoipa::IntoParams;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
 use crate::db::reading::page::{PageOf, PageQuery};
 use crate::runs::execution::recovery::RecoveryReport;
 use crate::runs::reading::history::RunQuery;
 use crate::runs::store::run;
+use crate::runs::store::run_view::RunDocument;
 use crate::spaces::permissions::Action;
-use crate::web::api::conversation_actions::{EmptyBody, PlannedRun};
+use crate::web::api::conversation_actions::EmptyBody;
 use crate::web::api::engine_error::api_error;
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::{Admin, CurrentUser};
@@ -35,7 +36,7 @@ pub struct RunFilter {
     path = "/api/conversations/{conversation_id}/runs",
     tag = "runs",
     params(RunFilter, PageQuery<RunId>),
-    responses((status = 200, body = PageOf<run::RunView>))
+    responses((status = 200, body = PageOf<RunDocument>))
 )]
 pub async fn list(
     app: Data<App>,
@@ -43,7 +44,7 @@ pub async fn list(
     id: Path<ConversationId>,
     filter: Query<RunFilter>,
     page: PageQuery<RunId>,
-) -> ApiResult<Json<PageOf<run::RunView>>> {
+) -> ApiResult<Json<PageOf<RunDocument>>> {
     let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
     let (db, backend) = (app.db.reader(), app.db.backend());
     let wanted = RunQuery {
@@ -58,7 +59,8 @@ pub async fn list(
             "The cursor is not a run of this list.",
         )
     })?;
-    Ok(Json(found.map(|it| it.view())))
+    let viewer = at.viewer();
+    Ok(Json(found.map(|it| it.document(viewer))))
 }
 
 /// Returns a run: why it was planned, its duration, and its result.
@@ -66,15 +68,21 @@ pub async fn list(
     get,
     path = "/api/runs/{run_id}",
     tag = "runs",
-    responses((status = 200, body = run::RunView))
+    responses((status = 200, body = RunDocument))
 )]
 pub async fn show(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<RunId>,
-) -> ApiResult<Json<run::RunView>> {
-    let (run, _) = find_run(&app, &caller, id.into_inner()).await?;
-    Ok(Json(run.view()))
+) -> ApiResult<Json<RunDocument>> {
+    let (run, at) = find_run(&app, &caller, id.into_inner()).await?;
+    Ok(Json(run.document(at.viewer())))
+}
+
+/// The run that was canceled.
+#[derive(Serialize, ToSchema)]
+pub struct CanceledRun {
+    pub run: RunDocument,
 }
 
 /// Cancels a run.
@@ -84,7 +92,7 @@ pub async fn show(
     tag = "runs",
     request_body = Option<EmptyBody>,
     responses(
-        (status = 202, body = PlannedRun),
+        (status = 202, body = CanceledRun),
         (status = 409, description = "`already_finished`.")
     )
 )]
@@ -97,12 +105,10 @@ pub async fn cancel(
     let (run, at) = find_run(&app, &caller, id.into_inner()).await?;
     at.require_write(Action::ManageConversation)?;
     let EmptyBody {} = body.read_or_default().await?;
-    let canceled = app
-        .engine
-        .cancel_run(run.conversation_id, run.id)
-        .await
-        .map_err(api_error)?;
-    Ok(HttpResponse::Accepted().json(PlannedRun { run: canceled }))
+    let scope = (run.conversation_id, at.viewer());
+    let canceled = app.engine.cancel_run(scope, run.id).await;
+    let run = canceled.map_err(api_error)?;
+    Ok(HttpResponse::Accepted().json(CanceledRun { run }))
 }
 
 /// Recovers runs of crashed nodes immediately.

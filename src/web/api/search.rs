@@ -41,7 +41,7 @@ pub struct SearchHit {
 /// Searches the messages of one space or of all of the caller's spaces; newest first.
 ///
 /// Every word of `q` must occur in the selected swipe, as a word or as part of one, in upper or
-/// lower case. Hidden messages are not found. A cursor is the id of a message.
+/// lower case. Hidden messages and whispers to others are not found. A cursor is the id of a message.
 #[utoipa::path(
     get,
     path = "/api/search",
@@ -71,7 +71,7 @@ pub async fn search(
         Some(id) => {
             let at = space_access::load_space_access(&app, &caller, id).await?;
             (
-                SearchScope::Space(at.space.id),
+                SearchScope::Space(at.space.id, at.viewer()),
                 HashSet::from([at.space.id]),
             )
         }

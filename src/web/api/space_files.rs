@@ -7,11 +7,12 @@ use base::ids::SpaceId;
 
 use crate::app::App;
 use crate::conversations::chats::{import_job, import_writer};
-use crate::space_transfer::export_writer::ExportError;
+use crate::space_transfer::export::export_events::ExportError;
+use crate::space_transfer::export::export_writer;
 use crate::space_transfer::limits::TransferLimits;
 use crate::space_transfer::lorebook_transfer::VisibleLorebooks;
+use crate::space_transfer::space_import;
 use crate::space_transfer::space_import::SpaceImport;
-use crate::space_transfer::{export_writer, space_import};
 use crate::spaces::permissions::Action;
 use crate::web::api::downloads;
 use crate::web::api::imports::import_error;

@@ -45,6 +45,9 @@ pub struct KnownSettings {
     /// Spaces only: MCP servers whose tools its characters may call.
     #[schema(max_items = 8)]
     tool_servers: Option<Vec<McpServerSettings>>,
+    /// Memberships of characters only: prompts contain only what was said since the character joined.
+    #[serde(rename = "remembers_only_what_it_heard")]
+    _remembers_only_what_it_heard: Option<bool>,
     /// Memberships only: the model of the membership's provider.
     #[schema(value_type = Option<TitleSchema>)]
     model: Option<String>,

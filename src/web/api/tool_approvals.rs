@@ -46,7 +46,7 @@ pub async fn list_open(
     let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
     let data = app
         .engine
-        .list_open_tool_approvals(at.conversation.id)
+        .list_open_tool_approvals(at.conversation.id, at.viewer())
         .await?;
     Ok(Json(OpenApprovals { data }))
 }
@@ -72,6 +72,9 @@ pub async fn decide(
     let found = tool_approval::find(app.db.reader(), id).await?;
     let row = found.ok_or_else(ApiError::not_found)?;
     let at = space_access::load_conversation_access(&app, &caller, row.conversation_id).await?;
+    if !at.viewer().sees(row.audience.as_ref()) {
+        return Err(ApiError::not_found());
+    }
     at.require_write(Action::Moderate)?;
     let Decision { approve } = body.read().await?;
     let by = at.display_name(&caller);

@@ -8,6 +8,7 @@ use std::ops::Deref;
 use base::ids::{ConversationId, MessageId, SpaceId};
 
 use crate::app::App;
+use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::chats::import_job;
 use crate::conversations::{conversation, message};
 use crate::spaces::permissions::{Access, Action};
@@ -77,6 +78,11 @@ impl SpaceAccess {
         self.membership
             .as_ref()
             .ok_or_else(|| ApiError::forbidden("Join this space to write in it."))
+    }
+
+    /// Returns for whom messages are read: the caller's membership. An admin is no exception.
+    pub fn viewer(&self) -> Viewer {
+        self.membership.as_ref().map(|it| it.id).into()
     }
 
     /// Returns the caller's display name in this space.
@@ -181,7 +187,7 @@ pub async fn load_conversation_access(
 /// Loads the caller's access to the conversation of a message.
 ///
 /// # Errors
-/// Returns 404 if it does not exist, or the caller may not see it.
+/// Returns 404 if it does not exist, or the caller may not see it: its space, or a whisper.
 pub async fn load_message_access(
     app: &App,
     caller: &CurrentUser,
@@ -190,5 +196,8 @@ pub async fn load_message_access(
     let found = message::find(app.db.reader(), id).await?;
     let row = found.ok_or_else(ApiError::not_found)?;
     let conversation_access = load_conversation_access(app, caller, row.conversation_id).await?;
-    Ok((row, conversation_access))
+    match conversation_access.viewer().sees(row.audience.as_ref()) {
+        true => Ok((row, conversation_access)),
+        false => Err(ApiError::not_found()),
+    }
 }

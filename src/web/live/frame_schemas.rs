@@ -84,6 +84,7 @@ fn events(named: &mut Vec<NamedSchema>) -> Vec<String> {
         "message_updated",
     ]));
     event(event_schema::<events::MessageHidden>(&["message_hidden"]));
+    event(event_schema::<events::RevAdvanced>(&["rev_advanced"]));
     event(event_schema::<events::ReactionsUpdated>(&[
         "reactions_updated",
     ]));

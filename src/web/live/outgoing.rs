@@ -57,11 +57,8 @@ impl LiveSession {
             NextItem::Barrier(_) => self.finish_subscribe().await,
             NextItem::Envelope(envelope) => match envelope.topic {
                 Topic::Conversation(id) => self.deliver_to_conversation(id, envelope).await,
-                Topic::Space(id) if self.subscriptions.contains_space(id) => {
-                    self.forward(&envelope).await
-                }
+                Topic::Space(id) => self.deliver_to_space(id, &envelope).await,
                 Topic::User(_) => self.forward(&envelope).await,
-                Topic::Space(_) => Ok(()),
             },
         }
     }
@@ -82,6 +79,18 @@ impl LiveSession {
             return Ok(());
         }
         self.send_resync(id).await
+    }
+
+    async fn deliver_to_space(
+        &mut self,
+        id: SpaceId,
+        envelope: &Envelope,
+    ) -> Result<(), DisconnectReason> {
+        let member = self.subscriptions.space_membership(id);
+        match self.subscriptions.contains_space(id) && envelope.receivers.include(member) {
+            true => self.forward(envelope).await,
+            false => Ok(()),
+        }
     }
 
     async fn deliver_to_conversation(
@@ -107,6 +116,10 @@ impl LiveSession {
         id: ConversationId,
         envelope: &Envelope,
     ) -> Result<(), DisconnectReason> {
+        let member = self.subscriptions.membership(id);
+        if !envelope.receivers.include(member) {
+            return Ok(());
+        }
         let Some(filter) = self.subscriptions.filter(id) else {
             return Ok(());
         };
@@ -193,7 +206,7 @@ impl LiveSession {
         if is_lost {
             return self.send_resync(id).await;
         }
-        let running = result.opened.running.map(|(run, _)| run.0);
+        let running = result.opened.running.map(|it| it.0);
         self.app.hub.stream_started(id, result.opened.rev, running);
         let (filter, buffered) = pending.release(&result);
         self.subscriptions.install_filter(id, filter);

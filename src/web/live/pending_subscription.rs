@@ -66,7 +66,7 @@ impl PendingSubscription {
         protocol: Protocol,
     ) {
         let handle = envelope::stream_handle(self.conversation);
-        let stream = opened.running.map(|(run_id, membership_id)| {
+        let stream = opened.stream.map(|(run_id, membership_id)| {
             let base = opened.base_text.as_deref();
             let live = live.filter(|it| it.run_id == run_id);
             let new = live.map_or_else(String::new, |it| it.text);
@@ -90,6 +90,8 @@ impl PendingSubscription {
             running: running.map(|it| (it.run_id.0, utf16_len(&it.text))),
             base_length: running.and_then(|it| it.base_length).unwrap_or_default(),
         };
+        let member = result.opened.membership;
+        self.buffered.retain(|it| it.receivers.include(member));
         let filter = SubscriptionFilter::new(start, &mut self.buffered);
         (filter, self.buffered)
     }

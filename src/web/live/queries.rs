@@ -5,6 +5,7 @@ use actix_web::web::Data;
 use base::ids::{ConversationId, MembershipId, RunId, SpaceId};
 
 use crate::app::App;
+use crate::runs::store::run_view::RunDocument;
 use crate::spaces::permissions::Action;
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::space_access;
@@ -17,8 +18,10 @@ pub struct OpenedSubscription {
     /// The user's membership; an admin needs none to subscribe.
     pub membership: Option<MembershipId>,
     pub rev: i64,
-    /// The running run and its speaker.
-    pub running: Option<(RunId, MembershipId)>,
+    /// The running run, whether the user sees it or not.
+    pub running: Option<RunId>,
+    /// The running run and its speaker, if the user sees it.
+    pub stream: Option<(RunId, MembershipId)>,
     /// The existing text that the running run continues.
     pub base_text: Option<String>,
     /// The snapshot, encoded.
@@ -38,9 +41,9 @@ pub async fn open(
     run_on_main(app, move |app| async move {
         let caller = refresh(&app, caller).await?;
         let at = space_access::load_conversation_access(&app, &caller, id).await?;
-        let snapshot = app.engine.snapshot(id, after_rev).await?;
+        let snapshot = app.engine.snapshot(id, at.viewer(), after_rev).await?;
         let snapshot = snapshot.ok_or_else(ApiError::not_found)?;
-        let running = snapshot.running_run.as_ref();
+        let running = snapshot.running_run.as_ref().and_then(RunDocument::whole);
         if let Some(run) = running {
             app.engine.fetch_text(id, run.id).await;
         }
@@ -48,7 +51,8 @@ pub async fn open(
             space: at.space.id,
             membership: at.membership.as_ref().map(|it| it.id),
             rev: snapshot.rev,
-            running: running.map(|it| (it.id, it.speaker_space_membership_id)),
+            running: snapshot.running,
+            stream: running.map(|it| (it.id, it.speaker_space_membership_id)),
             base_text: snapshot.base_text.clone(),
             snapshot: serde_json::to_string(&snapshot).map_err(ApiError::internal)?,
         })
@@ -56,7 +60,7 @@ pub async fn open(
     .await
 }
 
-/// Checks that a user may subscribe to a space.
+/// Checks that a user may subscribe to a space, and returns their membership; an admin needs none.
 ///
 /// # Errors
 /// Returns 404 if the space does not exist for this user.
@@ -64,12 +68,11 @@ pub async fn check_space_access(
     app: Data<App>,
     caller: SocketCaller,
     id: SpaceId,
-) -> ApiResult<()> {
+) -> ApiResult<Option<MembershipId>> {
     run_on_main(app, move |app| async move {
         let caller = refresh(&app, caller).await?;
-        space_access::load_space_access(&app, &caller, id)
-            .await
-            .map(|_| ())
+        let at = space_access::load_space_access(&app, &caller, id).await?;
+        Ok(at.membership.map(|it| it.id))
     })
     .await
 }

@@ -63,7 +63,7 @@ pub struct LiveSession {
 /// The result of a query that a command waited for.
 enum QueryResult {
     Opened(ApiResult<Box<OpenedSubscription>>),
-    Space(Number, SpaceId, ApiResult<()>),
+    Space(Number, SpaceId, ApiResult<Option<MembershipId>>),
     Typing(Number, command::TypingCommand, ApiResult<MembershipId>),
 }
 
@@ -223,8 +223,8 @@ impl LiveSession {
     async fn apply_query_result(&mut self, found: QueryResult) -> Result<(), DisconnectReason> {
         match found {
             QueryResult::Opened(opened) => self.apply_opened(opened).await,
-            QueryResult::Space(re, space, Ok(())) => {
-                self.subscriptions.add_space(space);
+            QueryResult::Space(re, space, Ok(membership)) => {
+                self.subscriptions.add_space(space, membership);
                 self.link.send(server_frames::ok(&re)).await
             }
             QueryResult::Typing(re, it, Ok(membership)) => {

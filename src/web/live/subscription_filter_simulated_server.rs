@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use base::ids::ConversationId;
-use realtime::envelope::{Envelope, Payload, StreamBoundary, StreamDelta, StreamFrame, utf16_len};
+use realtime::envelope::{
+    Envelope, Payload, Receivers, StreamBoundary, StreamDelta, StreamFrame, utf16_len,
+};
 use realtime::topic::Topic;
 use uuid::Uuid;
 
@@ -143,7 +145,12 @@ impl ServerState {
             }
         };
         let topic = Topic::Conversation(HERE);
-        Some(Arc::new(Envelope { topic, payload }))
+        let receivers = Receivers::Everyone;
+        Some(Arc::new(Envelope {
+            topic,
+            receivers,
+            payload,
+        }))
     }
 }
 

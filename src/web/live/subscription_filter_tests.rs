@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base::ids::ConversationId;
-use realtime::envelope::{Envelope, Payload, StreamBoundary, StreamDelta, StreamFrame};
+use realtime::envelope::{Envelope, Payload, Receivers, StreamBoundary, StreamDelta, StreamFrame};
 use realtime::topic::Topic;
 use uuid::Uuid;
 
@@ -173,6 +173,7 @@ fn buffered<const N: usize>(all: [Payload; N]) -> Vec<Arc<Envelope>> {
     all.map(|cargo| {
         Arc::new(Envelope {
             topic,
+            receivers: Receivers::Everyone,
             payload: cargo,
         })
     })

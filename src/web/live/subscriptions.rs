@@ -24,7 +24,8 @@ pub struct Subscriptions {
     conversations: HashMap<ConversationId, Subscription>,
     /// The conversation of the pending subscription.
     pending: Option<ConversationId>,
-    spaces: HashSet<SpaceId>,
+    /// Each with the user's membership; an admin may have none.
+    spaces: HashMap<SpaceId, Option<MembershipId>>,
     /// Where the user types, according to this socket.
     typing_keys: HashSet<TypingKey>,
     is_away: bool,
@@ -49,7 +50,7 @@ impl Subscriptions {
             outbox,
             conversations: HashMap::new(),
             pending: None,
-            spaces: HashSet::new(),
+            spaces: HashMap::new(),
             typing_keys: HashSet::new(),
             is_away: false,
         }
@@ -144,15 +145,25 @@ impl Subscriptions {
         self.stop_typing(|it| it.conversation == id);
     }
 
+    /// Returns the membership under which a conversation is subscribed.
+    pub fn membership(&self, id: ConversationId) -> Option<MembershipId> {
+        self.conversations.get(&id)?.membership
+    }
+
+    /// Returns the membership under which a space is subscribed.
+    pub fn space_membership(&self, id: SpaceId) -> Option<MembershipId> {
+        self.spaces.get(&id).copied().flatten()
+    }
+
     /// Returns the filter of a conversation.
     pub fn filter(&mut self, id: ConversationId) -> Option<&mut SubscriptionFilter> {
         self.conversations.get_mut(&id)?.filter.as_mut()
     }
 
-    /// Subscribes to a space.
-    pub fn add_space(&mut self, id: SpaceId) {
+    /// Subscribes to a space, under this membership.
+    pub fn add_space(&mut self, id: SpaceId, membership: Option<MembershipId>) {
         self.app.hub.subscribe(Topic::Space(id), &self.outbox);
-        self.spaces.insert(id);
+        self.spaces.insert(id, membership);
     }
 
     /// Ends the subscription to a space.
@@ -163,7 +174,7 @@ impl Subscriptions {
 
     /// Returns whether a space is subscribed.
     pub fn contains_space(&self, id: SpaceId) -> bool {
-        self.spaces.contains(&id)
+        self.spaces.contains_key(&id)
     }
 
     /// Returns the subscriptions of a space, or all: conversations, and the spaces themselves.
@@ -171,7 +182,7 @@ impl Subscriptions {
         let is_selected = |it: SpaceId| space.is_none_or(|space| space == it);
         let conversations = self.conversations.iter();
         let conversations = conversations.filter(|(_, ear)| is_selected(ear.space));
-        let spaces = self.spaces.iter().copied().filter(|it| is_selected(*it));
+        let spaces = self.spaces.keys().copied().filter(|it| is_selected(*it));
         (conversations.map(|(id, _)| *id).collect(), spaces.collect())
     }
 

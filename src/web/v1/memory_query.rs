@@ -125,7 +125,8 @@ async fn list_messages(
     search: &MemorySearch,
 ) -> Result<Vec<ShortTermMessage>, DbError> {
     let db = app.db.reader();
-    let messages = timeline::list_newest(db, at.conversation.id, search.n_messages).await?;
+    let messages =
+        timeline::list_newest(db, at.conversation.id, at.viewer(), search.n_messages).await?;
     let authors = messages.iter().map(|it| it.space_membership_id);
     let names = membership::list_display_names(db, authors).await?;
     let messages = messages.into_iter().map(|it| ShortTermMessage {

@@ -316,4 +316,21 @@ on_sqlite! {
         }
         users.app.close().await;
     }
+    async fn only_a_character_can_be_limited_to_what_it_heard(backend) {
+        let (users, memberships) = RoleFixture::create(backend).await;
+        let space = expect(200, users.owner.get(&users.path("")).await);
+        let card = users.owner.create_character("Ada", None).await;
+        let ada = id(&users.owner.add_character(&space, &card).await);
+        let limited = |value: Value| json!({"settings": {"remembers_only_what_it_heard": value}});
+
+        let of_person = change(&users.owner, memberships.member, limited(json!(true))).await;
+        let not_a_switch = change(&users.owner, ada, limited(json!("yes"))).await;
+        let of_character = expect(200, change(&users.owner, ada, limited(json!(true))).await);
+
+        let param = "settings.remembers_only_what_it_heard";
+        assert_eq!((of_person.0, &of_person.1["error"]["param"]), (422, &json!(param)));
+        assert_eq!((not_a_switch.0, &not_a_switch.1["error"]["param"]), (400, &json!(param)));
+        assert_eq!(of_character["settings"]["remembers_only_what_it_heard"], true);
+        users.app.close().await;
+    }
 }

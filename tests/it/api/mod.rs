@@ -67,3 +67,4 @@ pub mod summary_transfer;
 pub mod swipes;
 pub mod translations;
 pub mod users;
+pub mod whisper_reads;

@@ -2,6 +2,7 @@
 
 use base::ids::ConversationId;
 use serde_json::{Value, json};
+use troupe::conversations::audience::viewer::Viewer;
 use troupe::conversations::timeline_page::MAX_BYTES;
 
 use crate::support::app::TestApp;
@@ -166,7 +167,7 @@ on_both! {
         let conversation = long_conversation(&app, &ann).await;
         let rev = ann.conversation(conversation).await["rev"].as_i64().unwrap();
         let snapshot = async |after_rev| {
-            let found = app.app.engine.snapshot(ConversationId(conversation), after_rev).await;
+            let found = app.app.engine.snapshot(ConversationId(conversation), Viewer::Server, after_rev).await;
             let found = serde_json::to_value(found.unwrap().unwrap()).unwrap();
             let n_bytes = found["messages"].to_string().len();
             assert!(n_bytes <= MAX_BYTES, "{n_bytes} bytes");

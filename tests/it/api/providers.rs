@@ -47,7 +47,7 @@ on_sqlite! {
             }
             let list = expect(200, person.get("/api/providers").await);
             let keys: Vec<&String> = list["data"][1].as_object().unwrap().keys().collect();
-            assert_eq!(keys, ["id", "name", "kind", "model"], "{who}");
+            assert_eq!(keys, ["id", "name", "kind", "model", "is_default", "vision"], "{who}");
         }
         users.app.close().await;
     }
@@ -170,7 +170,7 @@ async fn the_provider_test_passes_for_the_demo_model_and_reports_a_dead_address(
     assert_eq!(unreachable["ok"], false);
     assert_eq!(unreachable["error"]["code"], "upstream_error");
     let models = expect(200, admin.get("/api/providers/1/models").await);
-    assert_eq!(models["data"], json!([{"id": "demo"}]));
+    assert_eq!(models["data"], json!([{"id": "demo", "vision": false}]));
     let models = admin.get(&format!("/api/providers/{dead}/models")).await;
     assert_eq!(refusal(&models), (503, "upstream_error".to_owned()));
     app.close().await;

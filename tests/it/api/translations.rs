@@ -10,6 +10,7 @@ use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
 use crate::support::fake_provider::server::FakeProvider;
 use crate::support::http_client::{HttpClient, expect, id, root_of};
 use crate::support::http_response::refusal;
+use crate::support::poll;
 use crate::support::ws_client::WsClient;
 
 const GERMAN: &str = "Guten *Morgen*, {{user}}.";
@@ -83,6 +84,27 @@ async fn translate(person: &HttpClient, message: i64, language: &str) -> (u16, V
     person.get(&path).await
 }
 
+/// Returns a translation when it is ready.
+async fn translation_of(person: &HttpClient, message: i64, language: &str) -> Value {
+    poll::until("the translation is ready", async || {
+        let answer = translate(person, message, language).await;
+        (answer.0 != 202).then(|| expect(200, answer))
+    })
+    .await
+}
+
+/// Returns the code of the error with which a translation ends, in the answer or in an event after it.
+async fn failure(person: &HttpClient, socket: &WsClient, message: i64, language: &str) -> String {
+    let from = socket.here();
+    let answer = translate(person, message, language).await;
+    if answer.0 != 202 {
+        return refusal(&answer).1;
+    }
+    let is_failed = |it: &Value| it["type"] == "translation_failed";
+    let (_, event) = socket.wait_after(from, "the failure", is_failed).await;
+    event["code"].as_str().expect("a code").to_owned()
+}
+
 fn is_translated(event: &Value) -> bool {
     event["type"] == "message_translated"
 }
@@ -109,7 +131,7 @@ on_both! {
             assert_eq!((&event["language"], &event["text"]), (&json!("de"), &json!(GERMAN)));
             assert_eq!(event["html"], "<p>Guten <em>Morgen</em>, {{user}}.</p>\n");
         }
-        let stored = expect(200, translate(&cid, room.message, "DE").await);
+        let stored = translation_of(&cid, room.message, "DE").await;
         assert_eq!((&stored["text"], &stored["language"]), (&json!(GERMAN), &json!("de")));
         assert_eq!(room.upstream.n_requests(), 1);
         let request = room.upstream.body(0);
@@ -125,8 +147,8 @@ on_both! {
     async fn a_change_of_the_text_ends_its_translations(backend) {
         let room = Room::open(backend).await;
         let path = format!("/api/messages/{}", room.message);
-        expect(200, translate(&room.ann, room.message, "de").await);
-        expect(200, translate(&room.ann, room.message, "fr").await);
+        translation_of(&room.ann, room.message, "de").await;
+        translation_of(&room.ann, room.message, "fr").await;
         assert_eq!(room.n_stored().await, 2);
 
         let edit = json!({"content": "Good night.", "expected_version": 1});
@@ -134,7 +156,7 @@ on_both! {
 
         assert_eq!(room.n_stored().await, 0);
         room.upstream.reply_with("Gute Nacht.");
-        let translated = expect(200, translate(&room.ann, room.message, "de").await);
+        let translated = translation_of(&room.ann, room.message, "de").await;
         assert_eq!((&translated["text"], &translated["version"]), (&json!("Gute Nacht."), &json!(2)));
         expect(200, room.ann.patch(&path, json!({"visibility": "hidden"})).await);
         assert_eq!(room.n_stored().await, 0);
@@ -155,7 +177,7 @@ on_both! {
         let event = socket.wait_for("the failure", |it| it["type"] == "translation_failed").await;
         assert_eq!((&event["code"], &event["version"]), (&json!("message_changed"), &json!(1)));
         assert_eq!(room.n_stored().await, 0);
-        expect(200, translate(&room.ann, room.message, "de").await);
+        translation_of(&room.ann, room.message, "de").await;
         room.app.close().await;
     }
 
@@ -164,18 +186,19 @@ on_both! {
         let socket = WsClient::open(&room.ann).await;
 
         room.upstream.next(ResponseScript::status(400));
-        let refused = translate(&room.ann, room.message, "de").await;
-        assert_eq!(refusal(&refused), (502, "upstream_error".to_owned()));
+        assert_eq!(failure(&room.ann, &socket, room.message, "de").await, "upstream_error");
+        let failures = socket.here();
 
         let gate = HoldPoint::closed();
         room.upstream.next(ResponseScript::stream().role().text("Gut").finish("length").done().held_at(&gate));
         expect(202, translate(&room.ann, room.message, "de").await);
         gate.open();
-        let event = socket.wait_for("the failure", |it| it["type"] == "translation_failed").await;
+        let is_failed = |it: &Value| it["type"] == "translation_failed";
+        let (_, event) = socket.wait_after(failures, "the failure", is_failed).await;
         assert_eq!((&event["code"], &event["message_id"]), (&json!("upstream_error"), &json!(room.message)));
 
         assert_eq!(room.n_stored().await, 0);
-        expect(200, translate(&room.ann, room.message, "de").await);
+        translation_of(&room.ann, room.message, "de").await;
         assert_eq!(room.upstream.n_requests(), 3);
         room.app.close().await;
     }
@@ -189,7 +212,7 @@ on_both! {
         );
         facts.execute(&sql).await;
 
-        let translated = expect(200, translate(&room.ann, room.message, "de").await);
+        let translated = translation_of(&room.ann, room.message, "de").await;
 
         assert_eq!(translated["text"], GERMAN);
         let lease = "SELECT CAST(lease AS TEXT) FROM message_translations";
@@ -200,15 +223,16 @@ on_both! {
     async fn tokens_count_against_the_limit_of_the_space(backend) {
         let room = Room::open(backend).await;
         room.change(json!({"token_limit": 5})).await;
-        expect(200, translate(&room.ann, room.message, "de").await);
+        translation_of(&room.ann, room.message, "de").await;
         let path = format!("/api/spaces/{}", id(&room.space));
         // 7 for the prompt, and 3 words.
         assert_eq!(expect(200, room.ann.get(&path).await)["tokens_used"], 10);
 
-        let refused = translate(&room.ann, room.message, "fr").await;
+        let socket = WsClient::open(&room.ann).await;
+        let refused = failure(&room.ann, &socket, room.message, "fr").await;
 
-        assert_eq!(refusal(&refused), (403, "token_limit_exceeded".to_owned()));
-        expect(200, translate(&room.ann, room.message, "de").await);
+        assert_eq!(refused, "token_limit_exceeded");
+        translation_of(&room.ann, room.message, "de").await;
         assert_eq!((room.upstream.n_requests(), room.n_stored().await), (1, 1));
         room.app.close().await;
     }
@@ -217,10 +241,10 @@ on_both! {
 on_sqlite! {
     async fn an_archived_space_returns_only_what_is_translated(backend) {
         let room = Room::open(backend).await;
-        expect(200, translate(&room.ann, room.message, "de").await);
+        translation_of(&room.ann, room.message, "de").await;
         room.change(json!({"status": "archived"})).await;
 
-        expect(200, translate(&room.ann, room.message, "de").await);
+        translation_of(&room.ann, room.message, "de").await;
         let refused = translate(&room.ann, room.message, "fr").await;
 
         assert_eq!(refusal(&refused), (403, "space_archived".to_owned()));
@@ -230,15 +254,21 @@ on_sqlite! {
     async fn the_language_is_that_of_the_reader_unless_one_is_requested(backend) {
         let room = Room::open(backend).await;
         let path = format!("/api/messages/{}/translation", room.message);
-        let language = |answer| expect(200, answer)["language"].clone();
-        assert_eq!(language(room.ann.get(&path).await), "en");
+        let language = async || {
+            poll::until("the translation is ready", async || {
+                let answer = room.ann.get(&path).await;
+                (answer.0 != 202).then(|| expect(200, answer)["language"].clone())
+            })
+            .await
+        };
+        assert_eq!(language().await, "en");
 
         let settings = json!({"language": "zh-hant-tw", "theme": "dark"});
         let changed = expect(200, room.ann.patch("/api/users/me", json!({"settings": settings})).await);
 
         assert_eq!(changed["settings"], json!({"language": "zh-Hant-TW", "theme": "dark"}));
         assert_eq!(expect(200, room.ann.get("/api/session").await)["user"]["settings"], changed["settings"]);
-        assert_eq!(language(room.ann.get(&path).await), "zh-Hant-TW");
+        assert_eq!(language().await, "zh-Hant-TW");
         for bad in ["", "english", "en_US", "e", "en-%0A"] {
             let refused = translate(&room.ann, room.message, bad).await;
             assert_eq!(refusal(&refused), (422, "invalid_value".to_owned()), "{bad}");
@@ -253,7 +283,7 @@ on_sqlite! {
         let room = Room::open(backend).await;
         let (guest, outsider) = (room.member("ben").await, room.app.register("eve").await);
 
-        expect(200, translate(&guest, room.message, "de").await);
+        translation_of(&guest, room.message, "de").await;
         assert_eq!(refusal(&translate(&outsider, room.message, "de").await), (404, "not_found".to_owned()));
         assert_eq!(refusal(&translate(&room.ann, 999_999, "de").await), (404, "not_found".to_owned()));
         room.app.close().await;
@@ -326,12 +356,12 @@ on_sqlite! {
         };
         let (long, empty) = (post(&text).await, post("12:30 … 🎉").await);
 
-        let translated = expect(200, translate(&room.ann, long, "de").await);
+        let translated = translation_of(&room.ann, long, "de").await;
 
         assert_eq!(translated["text"], text.to_uppercase());
         let n_calls = room.upstream.n_requests();
         assert!(n_calls > 2, "{n_calls}");
-        assert_eq!(expect(200, translate(&room.ann, empty, "de").await)["text"], "12:30 … 🎉");
+        assert_eq!(translation_of(&room.ann, empty, "de").await["text"], "12:30 … 🎉");
         assert_eq!(room.upstream.n_requests(), n_calls);
         room.app.close().await;
     }

@@ -3,6 +3,7 @@
 
 use base::ids::{ConversationId, MembershipId, RunId, SpaceId, UserId};
 use realtime::envelope::{Envelope, Event, StreamBoundary};
+use realtime::receivers::Receivers;
 use realtime::topic::Topic;
 use reqwest::Method;
 use serde::Serialize;
@@ -119,7 +120,7 @@ impl LiveFixture {
             target_message_id: None,
             base_length: None,
         };
-        live.open(&start, 1);
+        live.open(&start, 1, Receivers::Everyone);
         self.mark(run, StreamBoundary::Start);
         run
     }

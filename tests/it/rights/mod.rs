@@ -12,3 +12,4 @@ mod table_library;
 mod table_lore;
 mod table_memories;
 mod table_spaces;
+mod whisper_grid;

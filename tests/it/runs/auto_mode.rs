@@ -2,6 +2,7 @@
 //! on two nodes, and when nodes fail.
 
 use serde_json::Value;
+use troupe::conversations::audience::viewer::Viewer;
 use troupe::runs::execution::recovery::RecoveryReport;
 use troupe::runs::reading::views::ConversationState;
 use troupe::runs::store::run::{RunKind, RunStatus};
@@ -66,7 +67,10 @@ impl EngineTest {
 
     /// The remaining turns as the API reports them.
     async fn turns_left(&self) -> Option<i64> {
-        let document = self.engine.conversation_view(self.conversation).await;
+        let document = self
+            .engine
+            .conversation_view(self.conversation, Viewer::Server)
+            .await;
         document
             .expect("the view could not be loaded")
             .auto_mode_turns_left
@@ -106,7 +110,7 @@ on_sqlite! {
 
         app.user.post("Hello.").await;
         app.settle().await;
-        let snapshot = app.engine.snapshot(app.conversation, None).await.unwrap().expect("the conversation is missing");
+        let snapshot = app.engine.snapshot(app.conversation, Viewer::Server, None).await.unwrap().expect("the conversation is missing");
         let early = app.turns_left().await;
         app.advance_time().await;
         app.settle().await;

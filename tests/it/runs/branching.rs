@@ -2,6 +2,7 @@
 
 use base::ids::{ConversationId, UserId};
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
+use troupe::conversations::audience::viewer::Viewer;
 use troupe::conversations::message::Visibility;
 use troupe::conversations::{conversation, message, read_mark, swipe};
 use troupe::runs::error::EngineError;
@@ -72,9 +73,9 @@ on_both! {
     async fn a_branch_copies_all_visible_messages_up_to_its_fork_point(backend) {
         let app = talked(backend).await;
         let origins = app.messages().await;
-        app.engine.set_visibility(app.conversation, origins[1].id, Visibility::Hidden).await.unwrap();
-        app.engine.set_visibility(app.conversation, origins[0].id, Visibility::Excluded).await.unwrap();
-        app.engine.set_remembered(app.conversation, origins[2].id, false).await.unwrap();
+        app.engine.set_visibility(app.scope(), origins[1].id, Visibility::Hidden).await.unwrap();
+        app.engine.set_visibility(app.scope(), origins[0].id, Visibility::Excluded).await.unwrap();
+        app.engine.set_remembered(app.scope(), origins[2].id, false).await.unwrap();
         let origins = app.messages().await;
 
         let made = branch(&app, app.conversation, &origins[2]).await.unwrap();
@@ -107,7 +108,7 @@ on_sqlite! {
         regenerate(&app, None).await;
         app.settle().await;
         let tail = app.messages().await.pop().unwrap();
-        app.engine.select_swipe(app.conversation, tail.id, (0, None), None).await.unwrap();
+        app.engine.select_swipe(app.scope(), tail.id, (0, None), None).await.unwrap();
         let tail = app.messages().await.pop().unwrap();
 
         let made = branch(&app, app.conversation, &tail).await.unwrap();
@@ -175,12 +176,12 @@ on_sqlite! {
         let made = branch(&app, app.conversation, &tail).await.unwrap();
         let (conversation, engine) = (app.conversation, &app.engine);
 
-        let edited = engine.edit_message(conversation, edit_of(&tail, "Else.")).await;
-        let hidden = engine.set_visibility(conversation, tail.id, Visibility::Hidden).await;
-        let switched = engine.select_swipe(conversation, tail.id, (0, None), None).await;
-        let dimmed = engine.set_visibility(conversation, tail.id, Visibility::Excluded).await;
+        let edited = engine.edit_message((conversation, Viewer::Server), edit_of(&tail, "Else.")).await;
+        let hidden = engine.set_visibility((conversation, Viewer::Server), tail.id, Visibility::Hidden).await;
+        let switched = engine.select_swipe((conversation, Viewer::Server), tail.id, (0, None), None).await;
+        let dimmed = engine.set_visibility((conversation, Viewer::Server), tail.id, Visibility::Excluded).await;
         engine.delete_conversation(made.id, UserId(1)).await.unwrap().expect("it is deleted");
-        let free = engine.set_visibility(conversation, tail.id, Visibility::Hidden).await;
+        let free = engine.set_visibility((conversation, Viewer::Server), tail.id, Visibility::Hidden).await;
 
         assert_eq!(refused(hidden), CommandError::ForkPoint);
         assert!(edited.is_ok() && switched.is_ok() && dimmed.is_ok() && free.is_ok());
@@ -191,7 +192,7 @@ on_sqlite! {
         let app = talked(backend).await;
         let origins = app.messages().await;
         let other = app.another_conversation().await;
-        app.engine.set_visibility(app.conversation, origins[3].id, Visibility::Hidden).await.unwrap();
+        app.engine.set_visibility(app.scope(), origins[3].id, Visibility::Hidden).await.unwrap();
 
         assert_eq!(refused(branch(&app, app.conversation, &origins[3]).await), CommandError::NotFound);
         assert_eq!(refused(branch(&app, other, &origins[0]).await), CommandError::NotFound);

@@ -2,6 +2,7 @@
 //! partial text is stored only on request.
 
 use serde_json::json;
+use troupe::conversations::audience::viewer::Viewer;
 use troupe::prompt::record::sent_prompt_loader;
 use troupe::rounds::round;
 use troupe::runs::error::EngineError;
@@ -119,11 +120,12 @@ on_sqlite! {
         let (app, gate) = writing(backend).await;
         let id = app.only_run().await.id;
 
-        let canceled = app.engine.cancel_run(app.conversation, id).await.unwrap();
+        let canceled = app.engine.cancel_run(app.scope(), id).await.unwrap();
         gate.open();
-        let again = app.engine.cancel_run(app.conversation, id).await;
+        let again = app.engine.cancel_run(app.scope(), id).await;
         app.settle().await;
 
+        let canceled = canceled.whole().expect("the run is for everyone");
         assert_eq!(canceled.status, RunStatus::Canceled);
         assert!(canceled.cancel_requested_at.is_some());
         assert!(matches!(again, Err(EngineError::Rejected(CommandError::AlreadyFinished))));
@@ -135,12 +137,12 @@ on_sqlite! {
         let (app, gate) = writing(backend).await;
         let id = app.only_run().await.id;
 
-        app.engine.cancel_run(app.conversation, id).await.unwrap();
+        app.engine.cancel_run(app.scope(), id).await.unwrap();
         gate.open();
         app.wait_until_idle().await;
 
         let db = app.db.reader();
-        let (record, texts) = sent_prompt_loader::load_for_run(db, app.space, id).await.unwrap().expect("no prompt was stored");
+        let (record, texts) = sent_prompt_loader::load_for_run(db, app.space, id, Viewer::Server).await.unwrap().expect("no prompt was stored");
         let prompt: Vec<_> = record.into_blocks(&texts).into_iter().map(|it| it.text).collect();
         assert!(prompt.iter().any(|it| it == "Count."), "{prompt:?}");
         let run = app.only_run().await;
@@ -165,7 +167,7 @@ on_sqlite! {
         assert_eq!(run.status, RunStatus::Canceled);
         assert!(app.answers().await.is_empty());
         assert!(run.debug.prompt.is_some());
-        assert!(sent_prompt_loader::load_for_run(app.db.reader(), app.space, run.id).await.unwrap().is_some());
+        assert!(sent_prompt_loader::load_for_run(app.db.reader(), app.space, run.id, Viewer::Server).await.unwrap().is_some());
         app.close().await;
     }
 
@@ -177,7 +179,7 @@ on_sqlite! {
         let posted = app.user.post("Count.").await;
         let id = posted.run.expect("no run was planned").id;
 
-        app.engine.cancel_run(app.conversation, id).await.unwrap();
+        app.engine.cancel_run(app.scope(), id).await.unwrap();
         app.clock.advance_ms(10_000);
         app.settle().await;
 

@@ -301,7 +301,7 @@ on_both! {
             planned.push(app.user.post("Hello?").await.run.expect("no run was planned").id);
             app.settle().await;
         }
-        let again = app.engine.retry(app.conversation, true).await.unwrap();
+        let again = app.engine.retry(app.scope(), true).await.unwrap();
         app.settle().await;
 
         planned.push(again.id);

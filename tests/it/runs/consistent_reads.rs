@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use base::ids::ConversationId;
 use sea_orm::{DbErr, EntityTrait};
 use serde_json::{Value, json};
+use troupe::conversations::audience::viewer::Viewer;
 use troupe::conversations::conversation;
 use troupe::db::connect::Db;
 use troupe::rounds::round;
-use troupe::runs::reading::views::ConversationState;
+use troupe::runs::reading::views::{ConversationState, RoundDocument};
 use troupe::spaces::space::InputPolicy;
 
 use crate::support::backends::{TestBackend, on_both};
@@ -137,7 +138,7 @@ on_both! {
             .map(|_| {
                 let engine = engine.clone();
                 tokio::spawn(poll(done.clone(), async move || {
-                    let found = engine.snapshot(conversation, None).await;
+                    let found = engine.snapshot(conversation, Viewer::Server, None).await;
                     let found = found.expect("the query failed").expect("no conversation");
                     vec![serde_json::to_value(&found).expect("the snapshot is not JSON")]
                 }))
@@ -187,7 +188,8 @@ async fn a_stop_between_the_reads_of_a_snapshot_is_visible_completely_or_not_at_
         .execute("LOCK TABLE conversation_rounds IN ACCESS EXCLUSIVE MODE")
         .await;
 
-    let reading = tokio::spawn(async move { engine.snapshot(conversation, None).await });
+    let reading =
+        tokio::spawn(async move { engine.snapshot(conversation, Viewer::Server, None).await });
     let mut watch = app.facts().await;
     crate::support::poll::until("the reader waits for the lock", async || {
         let waiting = "SELECT CAST(count(*) AS TEXT) FROM pg_locks WHERE NOT granted AND relation = 'conversation_rounds'::regclass";
@@ -206,7 +208,11 @@ async fn a_stop_between_the_reads_of_a_snapshot_is_visible_completely_or_not_at_
         .expect("the query failed")
         .expect("the snapshot is missing");
 
-    let is_paused = found.round.as_ref().map(|it| it.state) == Some(round::RoundState::Paused);
+    let state = found.round.as_ref().and_then(|it| match it {
+        RoundDocument::Whole(it) => Some(it.state),
+        _ => None,
+    });
+    let is_paused = state == Some(round::RoundState::Paused);
     assert_eq!(
         (found.queued_run.is_some(), is_paused, found.state),
         (true, false, ConversationState::Queued)

@@ -2,13 +2,14 @@
 
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
 use serde_json::{Value, json};
+use troupe::conversations::audience::viewer::Viewer;
 use troupe::conversations::message::Visibility;
 use troupe::conversations::{message, swipe};
 use troupe::runs::error::EngineError;
 use troupe::runs::reading::views::ConversationState;
-use troupe::runs::scheduling::command::CommandError;
-use troupe::runs::store::run;
+use troupe::runs::scheduling::command::{CommandError, VersionRequest};
 use troupe::runs::store::run::{RunCancelReason, RunKind, RunReason, RunStatus};
+use troupe::runs::store::run_view::RunView;
 use troupe::spaces::space::InputPolicy;
 
 use crate::support::backends::{TestBackend, on_both, on_sqlite};
@@ -35,11 +36,13 @@ async fn answered_with(backend: TestBackend, policy: InputPolicy) -> EngineTest 
 }
 
 /// Continues the tail.
-async fn continue_tail(app: &EngineTest) -> Result<run::RunView, EngineError> {
-    let by = "Eve".to_owned();
-    app.engine
-        .continue_message(app.conversation, None, by)
-        .await
+async fn continue_tail(app: &EngineTest) -> Result<RunView, EngineError> {
+    let request = VersionRequest {
+        message: None,
+        by: "Eve".to_owned(),
+        viewer: Viewer::Server,
+    };
+    app.engine.continue_message(app.conversation, request).await
 }
 
 /// The continuation is held after its first word; the returned function releases it.
@@ -251,7 +254,7 @@ on_sqlite! {
         assert_eq!(tail(&app).await.content, "Hello.");
 
         app.upstream.always(ResponseScript::say(" Again."));
-        let retried = app.engine.retry(app.conversation, true).await.unwrap();
+        let retried = app.engine.retry(app.scope(), true).await.unwrap();
         app.settle().await;
 
         assert_eq!((retried.kind, retried.reason), (RunKind::Continue, RunReason::Retry));
@@ -278,8 +281,8 @@ on_sqlite! {
         let release = writing(&app).await;
         let target = tail(&app).await;
 
-        let edited = app.engine.edit_message(app.conversation, edit_of(&target, "No.")).await;
-        let selected = app.engine.select_swipe(app.conversation, target.id, (0, None), None).await;
+        let edited = app.engine.edit_message(app.scope(), edit_of(&target, "No.")).await;
+        let selected = app.engine.select_swipe(app.scope(), target.id, (0, None), None).await;
         let branched = app.engine.branch(app.conversation, target.id, String::new()).await;
         let again = continue_tail(&app).await;
         release().await;
@@ -289,7 +292,7 @@ on_sqlite! {
         assert_eq!(refused(selected), CommandError::MessageBeingWritten);
         assert_eq!(refused(branched), CommandError::MessageBeingWritten);
         assert_eq!(refused(again), CommandError::GenerationLocked);
-        let selected = app.engine.select_swipe(app.conversation, target.id, (0, None), None).await.unwrap();
+        let selected = app.engine.select_swipe(app.scope(), target.id, (0, None), None).await.unwrap();
         assert_eq!((selected.swipes.count, selected.swipes.active), (3, 0));
         assert_eq!(tail(&app).await.content, "Hello.");
         app.close().await;
@@ -328,7 +331,7 @@ on_sqlite! {
         let release = writing(&app).await;
         let target = tail(&app).await;
 
-        let hidden = app.engine.set_visibility(app.conversation, target.id, Visibility::Hidden);
+        let hidden = app.engine.set_visibility(app.scope(), target.id, Visibility::Hidden);
         hidden.await.unwrap();
         release().await;
         app.settle().await;

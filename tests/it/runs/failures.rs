@@ -4,10 +4,13 @@
 use std::time::Duration;
 
 use serde_json::json;
+use troupe::conversations::audience::viewer::Viewer;
 use troupe::rounds::round;
 use troupe::runs::reading::views::ConversationState;
+use troupe::runs::scheduling::command::ForcedTurn;
 use troupe::runs::services::RunSettings;
 use troupe::runs::store::run::{RunReason, RunStatus};
+use troupe::runs::store::run_view::{RunDocument, RunView};
 use troupe::spaces::space;
 
 use crate::support::backends::{TestBackend, on_both, on_sqlite};
@@ -45,7 +48,7 @@ async fn fails_with(app: EngineTest, code: &str, repair: impl AsyncFnOnce(&Engin
     assert!(app.answers().await.is_empty());
 
     repair(&app).await;
-    let retried = app.engine.retry(app.conversation, true).await.unwrap();
+    let retried = app.engine.retry(app.scope(), true).await.unwrap();
     app.settle().await;
 
     assert_eq!(
@@ -185,13 +188,13 @@ on_sqlite! {
         let app = EngineTest::builder(backend).open().await;
         app.upstream.always(ResponseScript::status(400));
         let ada = app.membership("Ada").await.id;
-        let force = app.engine.force_talk(app.conversation, Some(ada), "Eve".to_owned());
+        let force = app.engine.force_talk(app.conversation, ForcedTurn::new(Some(ada), "Eve", Viewer::Server));
         force.await.unwrap();
         app.settle().await;
 
         assert_eq!(app.runtime().await.state(), ConversationState::Idle);
         app.upstream.reply_with("Hello.");
-        app.engine.retry(app.conversation, true).await.unwrap();
+        app.engine.retry(app.scope(), true).await.unwrap();
         app.settle().await;
 
         assert_eq!(app.answers().await, ["Hello."]);
@@ -205,28 +208,36 @@ on_sqlite! {
             .await;
         app.user.post("Hello?").await;
         app.upstream.always(ResponseScript::status(400));
-        let generate = || app.engine.force_talk(app.conversation, None, "Eve".to_owned());
+        let generate = || app.engine.force_talk(app.conversation, ForcedTurn::new(None, "Eve", Viewer::Server));
         let failed = generate().await.unwrap();
         app.settle().await;
 
-        let snapshot = app.engine.snapshot(app.conversation, None).await.unwrap();
-        let shown = snapshot.unwrap().failed_run.expect("the snapshot has no failed run");
-        let document = app.engine.conversation_view(app.conversation).await.unwrap();
+        let snapshot = app.engine.snapshot(app.conversation, Viewer::Server, None).await.unwrap();
+        let shown = whole(snapshot.unwrap().failed_run);
+        let document = app.engine.conversation_view(app.conversation, Viewer::Server).await.unwrap();
         assert_eq!((shown.id, shown.status), (failed.id, RunStatus::Failed));
         assert_eq!(shown.error.unwrap().code, "upstream_error");
-        assert_eq!(document.failed_run.expect("the document has no failed run").id, failed.id);
+        assert_eq!(whole(document.failed_run).id, failed.id);
         assert_eq!(document.state, ConversationState::Idle, "no round failed");
 
-        let again = app.engine.retry(app.conversation, true).await.unwrap();
+        let again = app.engine.retry(app.scope(), true).await.unwrap();
         app.settle().await;
-        let document = app.engine.conversation_view(app.conversation).await.unwrap();
-        assert_eq!(document.failed_run.expect("the second failure is not shown").id, again.id);
+        let document = app.engine.conversation_view(app.conversation, Viewer::Server).await.unwrap();
+        assert_eq!(whole(document.failed_run).id, again.id);
         assert!(again.run_seq > failed.run_seq);
 
         app.user.post("Never mind.").await;
-        let document = app.engine.conversation_view(app.conversation).await.unwrap();
+        let document = app.engine.conversation_view(app.conversation, Viewer::Server).await.unwrap();
         assert!(document.failed_run.is_none(), "the failure is shown after a newer message");
         app.close().await;
+    }
+}
+
+/// The document of a run that everyone sees.
+fn whole(run: Option<RunDocument>) -> RunView {
+    match run {
+        Some(RunDocument::Whole(view)) => *view,
+        other => panic!("no run is shown: {other:?}"),
     }
 }
 
@@ -239,7 +250,7 @@ on_both! {
         let gate = app.upstream.gate();
         app.upstream.reply_with("Hello.");
 
-        let retry = || app.engine.retry(app.conversation, true);
+        let retry = || app.engine.retry(app.scope(), true);
         let (one, two) = tokio::join!(retry(), retry());
         gate.open();
         app.settle().await;

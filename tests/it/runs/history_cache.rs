@@ -36,7 +36,7 @@ on_both! {
         assert_eq!(prompt_of_reply_to(&app, "One.").await, ["One."]);
         let reply = app.messages().await.pop().expect("a reply");
 
-        other.edit_message(app.conversation, edit_of(&reply, "Edited.")).await.unwrap();
+        other.edit_message(app.scope(), edit_of(&reply, "Edited.")).await.unwrap();
 
         assert_eq!(prompt_of_reply_to(&app, "Two.").await, ["One.", "Edited.", "Two."]);
         app.close_without_events().await;
@@ -47,7 +47,7 @@ on_both! {
         prompt_of_reply_to(&app, "One.").await;
         let reply = app.messages().await.pop().expect("a reply");
 
-        app.engine.edit_message(app.conversation, edit_of(&reply, "Edited.")).await.unwrap();
+        app.engine.edit_message(app.scope(), edit_of(&reply, "Edited.")).await.unwrap();
 
         assert_eq!(prompt_of_reply_to(&app, "Two.").await, ["One.", "Edited.", "Two."]);
         app.close().await;
@@ -59,10 +59,10 @@ on_both! {
         prompt_of_reply_to(&app, "Two.").await;
         let second = app.messages().await[2].id;
 
-        app.engine.set_visibility(app.conversation, second, Visibility::Hidden).await.unwrap();
+        app.engine.set_visibility(app.scope(), second, Visibility::Hidden).await.unwrap();
         assert_eq!(prompt_of_reply_to(&app, "Three.").await, ["One.", "Three."]);
 
-        app.engine.set_visibility(app.conversation, second, Visibility::Normal).await.unwrap();
+        app.engine.set_visibility(app.scope(), second, Visibility::Normal).await.unwrap();
         let all = ["One.", "Two.", "Three.", "Four."];
         assert_eq!(prompt_of_reply_to(&app, "Four.").await, all);
         app.close().await;
@@ -85,7 +85,7 @@ on_both! {
         prompt_of_reply_to(&app, "One.").await;
         prompt_of_reply_to(&app, "Two.").await;
         let reply = app.messages().await.pop().expect("a reply");
-        app.engine.edit_message(app.conversation, edit_of(&reply, "Edited.")).await.unwrap();
+        app.engine.edit_message(app.scope(), edit_of(&reply, "Edited.")).await.unwrap();
 
         app.engine.regenerate(app.conversation, Some(reply.id), "Eve".to_owned()).await.unwrap();
         app.settle().await;

@@ -1,10 +1,11 @@
 //! Tests edits, selections of swipes and new versions of messages that are not the newest, also while a
 //! reply is generated: they change one text and not the schedule.
 
+use troupe::conversations::audience::viewer::Viewer;
 use troupe::conversations::message;
 use troupe::runs::error::EngineError;
 use troupe::runs::reading::views::ConversationState;
-use troupe::runs::scheduling::command::CommandError;
+use troupe::runs::scheduling::command::{CommandError, VersionRequest};
 use troupe::runs::store::run::{RunKind, RunStatus};
 
 use crate::support::backends::{TestBackend, on_both, on_sqlite};
@@ -27,10 +28,12 @@ async fn texts(app: &EngineTest) -> Vec<String> {
 }
 
 async fn regenerate_in_place(app: &EngineTest, target: &message::Model) {
-    let (message, by) = (Some(target.id), "Eve".to_owned());
-    let planned = app
-        .engine
-        .regenerate_in_place(app.conversation, message, by);
+    let request = VersionRequest {
+        message: Some(target.id),
+        by: "Eve".to_owned(),
+        viewer: Viewer::Server,
+    };
+    let planned = app.engine.regenerate_in_place(app.conversation, request);
     planned.await.unwrap();
 }
 
@@ -71,9 +74,9 @@ on_sqlite! {
         gate.step();
         app.events.wait_for_text("One").await;
 
-        let locked = app.engine.edit_message(app.conversation, edit_of(&all[1], "Mine.")).await;
-        let before = app.engine.edit_message(app.conversation, edit_of(&all[0], "Hey.")).await;
-        let after = app.engine.edit_message(app.conversation, edit_of(&all[3], "Howdy.")).await;
+        let locked = app.engine.edit_message(app.scope(), edit_of(&all[1], "Mine.")).await;
+        let before = app.engine.edit_message(app.scope(), edit_of(&all[0], "Hey.")).await;
+        let after = app.engine.edit_message(app.scope(), edit_of(&all[3], "Howdy.")).await;
         gate.open();
         app.settle().await;
 
@@ -94,8 +97,8 @@ on_sqlite! {
         app.events.wait_for_text("One").await;
 
         let post = app.messages().await.pop().unwrap();
-        let edited = app.engine.edit_message(app.conversation, edit_of(&post, "And then?")).await.unwrap();
-        app.engine.edit_message(app.conversation, edit_of(&all[0], "Good morning.")).await.unwrap();
+        let edited = app.engine.edit_message(app.scope(), edit_of(&post, "And then?")).await.unwrap();
+        app.engine.edit_message(app.scope(), edit_of(&all[0], "Good morning.")).await.unwrap();
         let state = app.runtime().await.state();
         gate.open();
         app.settle().await;
@@ -119,9 +122,9 @@ on_sqlite! {
         regenerate_in_place(&app, &target).await;
         app.settle().await;
 
-        let refused = app.engine.retry(app.conversation, false).await;
+        let refused = app.engine.retry(app.scope(), false).await;
         app.upstream.always(ResponseScript::say("Good day."));
-        app.engine.retry(app.conversation, true).await.unwrap();
+        app.engine.retry(app.scope(), true).await.unwrap();
         app.settle().await;
 
         assert!(matches!(refused, Err(EngineError::Rejected(CommandError::InPlaceForbidden))));

@@ -4,6 +4,7 @@
 use base::ids::{ConversationId, UserId};
 use leased_jobs::job::Job;
 use sea_orm::{ConnectionTrait, DbBackend, EntityTrait, Statement};
+use troupe::conversations::audience::viewer::Viewer;
 use troupe::conversations::jobs::job;
 use troupe::conversations::jobs::job::JobStatus;
 use troupe::conversations::{conversation, message};
@@ -79,6 +80,7 @@ async fn fork(app: &EngineTest) -> BranchRequest {
     BranchRequest {
         conversation: app.conversation,
         at: app.messages().await.pop().unwrap().id,
+        viewer: Viewer::Server,
         title: "Another way".to_owned(),
         user: Some(user_of(app).await),
     }
@@ -381,7 +383,7 @@ on_sqlite! {
         }
         let tail: message::Model = app.messages().await.pop().unwrap();
 
-        app.engine.select_swipe(app.conversation, tail.id, (1, None), None).await.unwrap();
+        app.engine.select_swipe(app.scope(), tail.id, (1, None), None).await.unwrap();
 
         assert_eq!(app.row().await.text_bytes, stored_text(&app, app.conversation).await);
         app.close().await;

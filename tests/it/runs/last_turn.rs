@@ -3,9 +3,11 @@
 
 use base::ids::{ConversationId, MessageId};
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
+use troupe::conversations::audience::viewer::Viewer;
 use troupe::conversations::message;
 use troupe::conversations::message::Visibility;
 use troupe::runs::regeneration::RegenerateResult;
+use troupe::runs::scheduling::command::ForcedTurn;
 use troupe::runs::store::run::{RunKind, RunReason};
 use troupe::spaces::space::GroupRegenerateMode;
 
@@ -25,9 +27,10 @@ async fn turn(backend: TestBackend) -> EngineTest {
     app.settle().await;
     app.upstream.next(ResponseScript::say("From Bob."));
     let bob = app.membership("Bob").await;
-    let forced = app
-        .engine
-        .force_talk(app.conversation, Some(bob.id), "Eve".to_owned());
+    let forced = app.engine.force_talk(
+        app.conversation,
+        ForcedTurn::new(Some(bob.id), "Eve", Viewer::Server),
+    );
     forced.await.unwrap();
     app.settle().await;
     app

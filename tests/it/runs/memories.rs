@@ -157,10 +157,10 @@ on_both! {
         let said = app.messages().await[0].id;
         assert!(app.recalls_fact_elsewhere().await);
 
-        app.engine.set_visibility(app.conversation, said, Visibility::Hidden).await.unwrap();
+        app.engine.set_visibility(app.scope(), said, Visibility::Hidden).await.unwrap();
         assert!(!app.recalls_fact_elsewhere().await, "a deleted message was recalled");
 
-        app.engine.set_visibility(app.conversation, said, Visibility::Normal).await.unwrap();
+        app.engine.set_visibility(app.scope(), said, Visibility::Normal).await.unwrap();
         assert!(app.recalls_fact_elsewhere().await);
         app.close_without_events().await;
     }
@@ -174,7 +174,7 @@ on_both! {
         let reply = app.messages().await.pop().expect("a reply");
         let edited = "I know. Your cat is called Comet, and she fears the old lighthouse.";
 
-        app.engine.edit_message(app.conversation, edit_of(&reply, edited)).await.unwrap();
+        app.engine.edit_message(app.scope(), edit_of(&reply, edited)).await.unwrap();
         assert_eq!(app.memories().await, Vec::<String>::new(), "the old text is remembered");
         app.learn().await;
 
@@ -196,8 +196,8 @@ on_both! {
 
         assert!(!app.recalls_fact_elsewhere().await);
         // Restoring its message does not bring it back.
-        app.engine.set_visibility(app.conversation, said, Visibility::Hidden).await.unwrap();
-        app.engine.set_visibility(app.conversation, said, Visibility::Normal).await.unwrap();
+        app.engine.set_visibility(app.scope(), said, Visibility::Hidden).await.unwrap();
+        app.engine.set_visibility(app.scope(), said, Visibility::Normal).await.unwrap();
         app.learn().await;
         assert_eq!(app.memories().await, Vec::<String>::new());
         app.close_without_events().await;
@@ -221,8 +221,8 @@ on_both! {
         let kept = app.memories().await;
         assert!(kept.len() == 2 && kept[0].contains("number 3") && kept[1].contains("number 4"), "{kept:?}");
         // Restoring a message does not bring its memory back.
-        app.engine.set_visibility(app.conversation, said, Visibility::Hidden).await.unwrap();
-        app.engine.set_visibility(app.conversation, said, Visibility::Normal).await.unwrap();
+        app.engine.set_visibility(app.scope(), said, Visibility::Hidden).await.unwrap();
+        app.engine.set_visibility(app.scope(), said, Visibility::Normal).await.unwrap();
         assert_eq!(app.memories().await, kept);
         app.close_without_events().await;
     }
@@ -315,10 +315,10 @@ on_both! {
         app.settle().await;
         app.learn().await;
         let reply = app.messages().await.pop().expect("a reply");
-        app.engine.set_visibility(app.conversation, reply.id, Visibility::Excluded).await.unwrap();
-        app.engine.edit_message(app.conversation, edit_of(&reply, "I know nothing.")).await.unwrap();
+        app.engine.set_visibility(app.scope(), reply.id, Visibility::Excluded).await.unwrap();
+        app.engine.edit_message(app.scope(), edit_of(&reply, "I know nothing.")).await.unwrap();
 
-        app.engine.set_visibility(app.conversation, reply.id, Visibility::Normal).await.unwrap();
+        app.engine.set_visibility(app.scope(), reply.id, Visibility::Normal).await.unwrap();
 
         assert_eq!(app.memories().await, Vec::<String>::new());
         app.close_without_events().await;
@@ -330,10 +330,10 @@ on_both! {
         app.settle().await;
         app.learn().await;
         let said = app.messages().await[0].id;
-        app.engine.set_visibility(app.conversation, said, Visibility::Hidden).await.unwrap();
+        app.engine.set_visibility(app.scope(), said, Visibility::Hidden).await.unwrap();
         app.delete_memories(DeletionScope::All).await;
 
-        app.engine.set_visibility(app.conversation, said, Visibility::Normal).await.unwrap();
+        app.engine.set_visibility(app.scope(), said, Visibility::Normal).await.unwrap();
 
         assert_eq!(app.memories().await, Vec::<String>::new());
         app.close_without_events().await;

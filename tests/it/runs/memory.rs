@@ -3,12 +3,13 @@
 
 use sea_orm::{EntityTrait, PaginatorTrait};
 use serde_json::json;
+use troupe::conversations::audience::viewer::Viewer;
 use troupe::conversations::conversation;
 use troupe::prompt::blocks::BlockKind;
 use troupe::prompt::record::{run_prompt, sent_prompt_loader};
 use troupe::prompt::space_variable;
 use troupe::runs::conversation_start::NewConversation;
-use troupe::runs::execution::preparation;
+use troupe::runs::reading::prompt_preview;
 use troupe::runs::store::run::RunStatus;
 
 use crate::support::backends::{TestBackend, on_sqlite};
@@ -52,7 +53,7 @@ on_sqlite! {
         app.user.post("One.").await;
         app.settle().await;
         let ada = app.membership("Ada").await.id;
-        let look = preparation::preview(app.engine.context(), app.conversation, ada, None);
+        let look = prompt_preview::load(app.engine.context(), app.conversation, (ada, Viewer::Server), None);
         look.await.unwrap().unwrap().1.unwrap();
 
         assert_eq!(app.only_run().await.status, RunStatus::Failed);
@@ -102,15 +103,15 @@ on_sqlite! {
         let run = app.only_run().await.id;
         let message = app.messages().await[0].id;
 
-        let (record, texts) = sent_prompt_loader::load_for_run(app.db.reader(), app.space, run).await.unwrap().unwrap();
+        let (record, texts) = sent_prompt_loader::load_for_run(app.db.reader(), app.space, run, Viewer::Server).await.unwrap().unwrap();
         let blocks = record.into_blocks(&texts);
         let said: Vec<_> = blocks.iter().filter(|it| it.kind == BlockKind::History).collect();
         assert_eq!((said.len(), said[0].text.as_str(), said[0].is_changed), (1, "Hi.", false));
         assert!(blocks.iter().any(|it| it.text.contains("1 of Ada")));
 
         let hidden = troupe::conversations::message::Visibility::Hidden;
-        app.engine.set_visibility(app.conversation, message, hidden).await.unwrap();
-        let (record, texts) = sent_prompt_loader::load_for_run(app.db.reader(), app.space, run).await.unwrap().unwrap();
+        app.engine.set_visibility(app.scope(), message, hidden).await.unwrap();
+        let (record, texts) = sent_prompt_loader::load_for_run(app.db.reader(), app.space, run, Viewer::Server).await.unwrap().unwrap();
         let blocks = record.into_blocks(&texts);
         let said = blocks.iter().find(|it| it.kind == BlockKind::History).unwrap();
         assert_eq!((said.text.as_str(), said.is_changed), ("", true));
@@ -133,7 +134,7 @@ on_sqlite! {
 
         let runs = app.runs().await;
         assert_eq!((count().await, runs.len()), (n_turns - n_deleted, n_turns));
-        let load = async |n: usize| sent_prompt_loader::load_for_run(app.db.reader(), app.space, runs[n].id).await.unwrap();
+        let load = async |n: usize| sent_prompt_loader::load_for_run(app.db.reader(), app.space, runs[n].id, Viewer::Server).await.unwrap();
         assert!(load(n_deleted - 1).await.is_none());
         assert!(load(n_deleted).await.is_some());
         app.close().await;

@@ -208,7 +208,7 @@ on_both! {
 
         let cancel = CancellationToken::new();
         let ended = app.learn_while(script, &cancel, async || {
-            app.engine.set_visibility(app.conversation, said, Visibility::Hidden).await.unwrap();
+            app.engine.set_visibility(app.scope(), said, Visibility::Hidden).await.unwrap();
         });
 
         ended.await.expect("the task ends");
@@ -242,13 +242,13 @@ on_both! {
         app.learn().await;
         let reply = app.messages().await[1].id;
 
-        app.engine.set_visibility(app.conversation, reply, Visibility::Hidden).await.unwrap();
+        app.engine.set_visibility(app.scope(), reply, Visibility::Hidden).await.unwrap();
         assert_eq!(app.memories().await, Vec::<String>::new(), "a deleted message is remembered");
         app.upstream.next(answer(&[made("Eve spoke of Pixel.", &[1])]));
         assert_eq!(app.learn().await, 1);
         assert_eq!(app.memories().await, ["Eve spoke of Pixel."]);
 
-        app.engine.set_visibility(app.conversation, reply, Visibility::Normal).await.unwrap();
+        app.engine.set_visibility(app.scope(), reply, Visibility::Normal).await.unwrap();
         assert_eq!(app.memories().await, ["Eve and Ada spoke of Pixel.", "Eve spoke of Pixel."]);
         app.close_without_events().await;
     }
@@ -260,7 +260,7 @@ on_both! {
         app.learn().await;
         let reply = app.messages().await.pop().expect("a reply");
 
-        app.engine.edit_message(app.conversation, edit_of(&reply, "Who is Comet?")).await.unwrap();
+        app.engine.edit_message(app.scope(), edit_of(&reply, "Who is Comet?")).await.unwrap();
         assert_eq!(app.memories().await, Vec::<String>::new());
         let n_before = app.upstream.n_requests();
         app.upstream.next(answer(&[made("Eve spoke of Pixel, Ada of Comet.", &[1, 2])]));

@@ -3,11 +3,12 @@
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
+use troupe::conversations::audience::viewer::Viewer;
 use troupe::conversations::message::Visibility;
 use troupe::memories::memory_deletion;
 use troupe::memories::memory_deletion::DeletionScope;
 use troupe::runs::error::EngineError;
-use troupe::runs::execution::preparation;
+use troupe::runs::reading::prompt_preview;
 use troupe::runs::scheduling::command::CommandError;
 
 use super::memories::{FACT, QUESTION};
@@ -29,10 +30,7 @@ impl EngineTest {
     /// Switches the memory of the message with this `seq`.
     async fn switch_message(&self, seq: usize, remember: bool) {
         let id = self.messages().await[seq - 1].id;
-        let switched = self
-            .engine
-            .set_remembered(self.conversation, id, remember)
-            .await;
+        let switched = self.engine.set_remembered(self.scope(), id, remember).await;
         assert_eq!(switched.expect("it is switched").remember, remember);
     }
 
@@ -107,7 +105,7 @@ on_both! {
         app.wait_until_idle().await;
         let prompt = async || {
             let eve = app.user.membership;
-            let prompt = preparation::preview(app.engine.context(), conversation, eve, None).await;
+            let prompt = prompt_preview::load(app.engine.context(), conversation, (eve, Viewer::Server), None).await;
             format!("{:?}", prompt.unwrap().expect("a prompt").1.expect("it fits").messages)
         };
         assert!(prompt().await.contains("Pixel"));
@@ -156,8 +154,8 @@ on_both! {
         let said = app.messages().await[0].id;
         app.switch_message(1, false).await;
 
-        app.engine.set_visibility(app.conversation, said, Visibility::Excluded).await.unwrap();
-        app.engine.set_visibility(app.conversation, said, Visibility::Normal).await.unwrap();
+        app.engine.set_visibility(app.scope(), said, Visibility::Excluded).await.unwrap();
+        app.engine.set_visibility(app.scope(), said, Visibility::Normal).await.unwrap();
 
         assert_eq!(app.memories().await, Vec::<String>::new());
         app.close_without_events().await;
@@ -187,9 +185,9 @@ on_both! {
         let app = EngineTest::builder(backend).open().await;
         app.say_and_settle(FACT).await;
         let said = app.messages().await[0].id;
-        app.engine.set_visibility(app.conversation, said, Visibility::Hidden).await.unwrap();
+        app.engine.set_visibility(app.scope(), said, Visibility::Hidden).await.unwrap();
 
-        let refused = app.engine.set_remembered(app.conversation, said, false).await;
+        let refused = app.engine.set_remembered(app.scope(), said, false).await;
 
         assert!(matches!(refused, Err(EngineError::Rejected(CommandError::NotFound))));
         app.close_without_events().await;
@@ -201,7 +199,7 @@ on_both! {
         assert!(has_word(&app.in_use().await.content, "W1"));
         let said = app.message_of("W1 ").await;
 
-        app.engine.set_remembered(app.conversation, said.id, false).await.unwrap();
+        app.engine.set_remembered(app.scope(), said.id, false).await.unwrap();
         app.summarize().await;
 
         let after = app.in_use().await;

@@ -192,10 +192,10 @@ on_both! {
         app.call(&[remember(FACT)]).await;
         let reply = app.messages().await.pop().unwrap();
 
-        app.engine.set_visibility(app.conversation, reply.id, Visibility::Hidden).await.unwrap();
+        app.engine.set_visibility(app.scope(), reply.id, Visibility::Hidden).await.unwrap();
         assert_eq!(app.stored_memories().await, []);
 
-        app.engine.set_visibility(app.conversation, reply.id, Visibility::Normal).await.unwrap();
+        app.engine.set_visibility(app.scope(), reply.id, Visibility::Normal).await.unwrap();
         assert_eq!(app.stored_memories().await.len(), 1);
         app.close_without_events().await;
     }
@@ -324,7 +324,7 @@ on_sqlite! {
         app.user.post("Go on.").await;
         app.settle().await;
         let reply = app.messages().await.pop().unwrap().id;
-        app.engine.set_remembered(app.conversation, reply, false).await.unwrap();
+        app.engine.set_remembered(app.scope(), reply, false).await.unwrap();
 
         app.upstream.next(calls(&[remember(FACT)]));
         app.upstream.next(ResponseScript::say("Noted."));

@@ -15,6 +15,7 @@ pub mod deadlocks;
 pub mod debounce;
 pub mod dispatch;
 pub mod failures;
+pub mod heard_messages;
 pub mod heartbeat;
 pub mod history_cache;
 pub mod in_place;

@@ -163,7 +163,7 @@ on_sqlite! {
             .await;
         let run = app.user.post("Hi.").await.run.expect("no run was planned");
 
-        app.engine.cancel_run(app.conversation, run.id).await.unwrap();
+        app.engine.cancel_run(app.scope(), run.id).await.unwrap();
 
         let expected = in_order(&[&POSTED, &["run_canceled", "queue_updated"]]);
         assert_eq!(app.events.event_names(), expected);
@@ -227,7 +227,7 @@ on_sqlite! {
         let trigger = app.messages().await[0].id;
         let hidden = troupe::conversations::message::Visibility::Hidden;
 
-        let hide = app.engine.set_visibility(app.conversation, trigger, hidden);
+        let hide = app.engine.set_visibility(app.scope(), trigger, hidden);
         hide.await.unwrap();
         gate.open();
         app.settle().await;

@@ -2,11 +2,12 @@
 
 use base::ids::MessageId;
 use sea_orm::EntityTrait;
+use troupe::conversations::audience::viewer::Viewer;
 use troupe::conversations::{conversation, timeline};
 use troupe::runs::engine::PostResult;
 use troupe::runs::error::EngineError;
 use troupe::runs::reading::views::ConversationState;
-use troupe::runs::scheduling::command::CommandError;
+use troupe::runs::scheduling::command::{CommandError, ForcedTurn};
 use troupe::runs::scheduling::messages::new_post::NewPost;
 use troupe::runs::store::run::RunStatus;
 use troupe::spaces::space::{InputPolicy, RepliesPerTurn, ReplyOrder};
@@ -39,7 +40,10 @@ impl TestUser {
 impl EngineTest {
     async fn mark(&self, message: MessageId, is_ooc: bool) -> Result<(), EngineError> {
         let id = self.conversation;
-        let marked = self.engine.set_out_of_character(id, message, is_ooc).await;
+        let marked = self
+            .engine
+            .set_out_of_character((id, Viewer::Server), message, is_ooc)
+            .await;
         marked.map(drop)
     }
 }
@@ -160,7 +164,7 @@ on_both! {
         let branch = app.engine.branch(app.conversation, fork, String::new()).await.unwrap();
 
         let there = app.user_in_conversation(&app.engine, branch.id);
-        let marks = timeline::list_newest(app.db.reader(), branch.id, 9).await.unwrap();
+        let marks = timeline::list_newest(app.db.reader(), branch.id, Viewer::Server, 9).await.unwrap();
         assert_eq!(marks.iter().map(|it| it.seq).collect::<Vec<_>>(), [2, 3]);
         assert!(there.post("((Here too.))").await.message.is_ooc);
         app.close().await;
@@ -273,11 +277,11 @@ on_sqlite! {
             .await;
         app.user.post("Hello.").await;
         app.upstream.next(ResponseScript::status(400));
-        app.engine.force_talk(app.conversation, None, "Eve".to_owned()).await.expect("queued");
+        app.engine.force_talk(app.conversation, ForcedTurn::new(None, "Eve", Viewer::Server)).await.expect("queued");
         app.settle().await;
 
         app.user.post("((It failed.))").await;
-        app.engine.retry(app.conversation, true).await.expect("the failed turn is the newest event");
+        app.engine.retry(app.scope(), true).await.expect("the failed turn is the newest event");
         app.settle().await;
 
         assert_eq!(app.answers().await, ["Hello."]);

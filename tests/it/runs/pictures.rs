@@ -11,6 +11,7 @@ use tavern::pictures::message_picture;
 use troupe::attachments::attachment_store;
 use troupe::attachments::attachment_store::NewAttachment;
 use troupe::characters::quota::StorageQuota;
+use troupe::conversations::audience::viewer::Viewer;
 use troupe::conversations::message;
 use troupe::conversations::message::Visibility;
 use troupe::prompt::record::{run_prompt, sent_prompt_loader};
@@ -81,8 +82,12 @@ impl EngineTest {
     /// of a message.
     async fn shown_picture_block(&self) -> (String, Vec<(bool, i64)>) {
         let run = self.runs().await.pop().expect("there is a run");
-        let loaded =
-            sent_prompt_loader::load_for_run(self.db.reader(), self.row().await.space_id, run.id);
+        let loaded = sent_prompt_loader::load_for_run(
+            self.db.reader(),
+            self.row().await.space_id,
+            run.id,
+            Viewer::Server,
+        );
         let (prompt, texts) = loaded.await.unwrap().expect("the prompt is stored");
         let mut blocks = prompt.into_blocks(&texts).into_iter();
         let block = blocks
@@ -118,7 +123,7 @@ on_both! {
         let stats = app.runs().await[0].debug.prompt.clone().unwrap();
         assert!(stats.total_tokens > 1_000 && !stats.pictures_refused);
 
-        app.engine.set_visibility(app.conversation, message.id, Visibility::Hidden).await.unwrap();
+        app.engine.set_visibility(app.scope(), message.id, Visibility::Hidden).await.unwrap();
         app.user.post("And now?").await;
         app.settle().await;
         assert_eq!(image_parts(&app.sent_messages()[0]), 0);
@@ -198,7 +203,7 @@ on_sqlite! {
 
         let sent = json!(app.sent_messages()).to_string();
         assert!(sent.contains("> Eve: [Picture: A grey cat]\\nReally?"), "{sent}");
-        app.engine.set_visibility(app.conversation, target, Visibility::Hidden).await.unwrap();
+        app.engine.set_visibility(app.scope(), target, Visibility::Hidden).await.unwrap();
         app.user.post("And now?").await;
         app.settle().await;
         let sent = json!(app.sent_messages()).to_string();

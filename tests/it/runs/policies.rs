@@ -146,7 +146,7 @@ on_sqlite! {
         let first = app.user.post_with_client_id("Hi.", Some("c-1")).await.unwrap();
         let row = app.messages().await.pop().unwrap();
         assert_eq!(row.id, first.message.id);
-        app.engine.edit_message(app.conversation, edit_of(&row, "Hey.")).await.unwrap();
+        app.engine.edit_message(app.scope(), edit_of(&row, "Hey.")).await.unwrap();
 
         let again = app.user.post_with_client_id("Hi.", Some("c-1")).await.unwrap();
 

@@ -1,11 +1,14 @@
 //! Tests that frequent queries read no rows that accumulate with history: each names its index, on
 //! both databases, over some thousand rows.
 
-use base::ids::{ConversationId, SpaceId, UserId};
+use base::ids::{ConversationId, MembershipId, SpaceId, UserId};
 use sea_orm::{ConnectionTrait, DbBackend, Statement};
 use troupe::accounts::session;
+use troupe::conversations::audience::scheduled_messages;
+use troupe::conversations::audience::viewer::Viewer;
+use troupe::conversations::message::MessageRole;
 use troupe::conversations::timeline::TimelinePage;
-use troupe::conversations::{conversation, newest_messages, timeline, timeline_page};
+use troupe::conversations::{conversation, message, newest_messages, timeline, timeline_page};
 use troupe::db::backend::StaleAfter;
 use troupe::db::reading::page::PageQuery;
 use troupe::runs::execution::recovery;
@@ -87,7 +90,7 @@ on_both! {
         assert_reads_unfinished_runs(&db);
         run::list_active(&db, &[app.conversation]).await.expect("the query failed");
         assert_reads_unfinished_runs(&db);
-        tool_approval::list_open(&db, app.conversation).await.expect("the query failed");
+        tool_approval::list_open(&db, app.conversation, Viewer::Server).await.expect("the query failed");
         assert_reads_unfinished_runs(&db);
 
         app.close_broken().await;
@@ -98,9 +101,12 @@ on_both! {
         let db = ExplainingConnection::new(app.db.heartbeat_connection());
         let row = app.row().await;
 
+        let author = app.user.membership;
+        let tail = timeline::new_model(row.id, author, MessageRole::User, String::new(), app.clock.now());
         newest_messages::find(&db, row.id).await.expect("the query failed");
         db.assert_uses_one_of(&["visible_messages_by_role"]);
-        timeline::last_user_message(&db, row.id, 2_000).await.expect("the query failed");
+        let end = message::Model { seq: 2_000, ..tail.clone() };
+        scheduled_messages::last_user_message(&db, &end).await.expect("the query failed");
         db.assert_uses_one_of(&["visible_messages_by_role"]);
         timeline::last_speaker(&db, row.id, 2_000).await.expect("the query failed");
         db.assert_uses_one_of(&["visible_messages_by_role"]);
@@ -108,9 +114,9 @@ on_both! {
         db.assert_uses_one_of(&["visible_messages_by_role", "scheduled_messages"]);
         timeline::list_tails(&db, [&conversation::Model { last_seq: 2_000, ..row.clone() }]).await.expect("the query failed");
         db.assert_uses_one_of(&["scheduled_messages"]);
-        timeline_page::load_stubs(&db, row.id, TimelinePage::Newest, 50).await.expect("the query failed");
+        timeline_page::load_stubs(&db, (row.id, MEMBER), TimelinePage::Newest, 50).await.expect("the query failed");
         db.assert_uses_one_of(&["visible_messages"]);
-        timeline_page::load_stubs(&db, row.id, TimelinePage::After(1_000), 50).await.expect("the query failed");
+        timeline_page::load_stubs(&db, (row.id, MEMBER), TimelinePage::After(1_000), 50).await.expect("the query failed");
         db.assert_uses_one_of(&["visible_messages"]);
 
         app.close_broken().await;
@@ -156,6 +162,8 @@ on_both! {
 }
 
 /// Each of these indexes contains queued runs only.
+/// A member of the space, for whom whispers of others are left out.
+const MEMBER: Viewer = Viewer::Member(MembershipId(1));
 const QUEUED: &[&str] = &[
     "one_queued_run_per_conversation",
     "queued_runs_by_due_time",

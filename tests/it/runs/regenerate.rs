@@ -7,8 +7,8 @@ use troupe::conversations::{message, swipe};
 use troupe::runs::error::EngineError;
 use troupe::runs::reading::views::ConversationState;
 use troupe::runs::scheduling::command::CommandError;
-use troupe::runs::store::run;
 use troupe::runs::store::run::{RunKind, RunReason, RunStatus};
+use troupe::runs::store::run_view::RunView;
 use troupe::spaces::membership::Participation;
 use troupe::spaces::space::{InputPolicy, ReplyOrder};
 
@@ -33,7 +33,7 @@ async fn answered_with(backend: TestBackend, policy: InputPolicy) -> EngineTest 
 }
 
 /// Regenerates the tail.
-async fn regenerate(app: &EngineTest) -> Result<run::RunView, EngineError> {
+async fn regenerate(app: &EngineTest) -> Result<RunView, EngineError> {
     let by = "Eve".to_owned();
     let planned = app.engine.regenerate(app.conversation, None, by);
     planned.await.map(|it| it.run)
@@ -204,10 +204,10 @@ on_sqlite! {
         let release = writing(&app).await;
         let target = tail(&app).await;
 
-        let outcome = app.engine.select_swipe(app.conversation, target.id, (0, None), None).await;
+        let outcome = app.engine.select_swipe(app.scope(), target.id, (0, None), None).await;
         release().await;
         app.settle().await;
-        let chosen = app.engine.select_swipe(app.conversation, target.id, (0, None), None).await.unwrap();
+        let chosen = app.engine.select_swipe(app.scope(), target.id, (0, None), None).await.unwrap();
 
         assert_eq!(refused(outcome), CommandError::MessageBeingWritten);
         assert_eq!((chosen.swipes.count, chosen.swipes.active), (3, 0));
@@ -222,7 +222,7 @@ on_sqlite! {
         let target = tail(&app).await;
 
         let (chosen, planned) = tokio::join!(
-            app.engine.select_swipe(app.conversation, target.id, (0, None), None),
+            app.engine.select_swipe(app.scope(), target.id, (0, None), None),
             regenerate(&app),
         );
         planned.unwrap();
@@ -257,7 +257,7 @@ on_sqlite! {
         let release = writing(&app).await;
         let target = tail(&app).await;
 
-        let hidden = app.engine.set_visibility(app.conversation, target.id, Visibility::Hidden);
+        let hidden = app.engine.set_visibility(app.scope(), target.id, Visibility::Hidden);
         hidden.await.unwrap();
         app.upstream.wait_for_disconnect(1).await;
         release().await;
@@ -295,7 +295,7 @@ on_sqlite! {
         let state = app.runtime().await.state();
         let failed = tail(&app).await;
         app.upstream.always(ResponseScript::say("Good day."));
-        let retried = app.engine.retry(app.conversation, true).await.unwrap();
+        let retried = app.engine.retry(app.scope(), true).await.unwrap();
         app.settle().await;
 
         assert_eq!(state, ConversationState::Idle, "a failed regenerate fails no round");
@@ -333,7 +333,7 @@ on_sqlite! {
         assert_eq!(contents(&texts), ["Hello.", "One"]);
         assert_eq!((kept.content.as_str(), &kept.metadata["stopped"]), ("One", &Value::from(true)));
         assert_eq!(app.runs().await.pop().unwrap().status, RunStatus::Canceled);
-        let back = app.engine.select_swipe(app.conversation, kept.id, (0, None), None).await.unwrap();
+        let back = app.engine.select_swipe(app.scope(), kept.id, (0, None), None).await.unwrap();
         assert!(back.metadata["stopped"].is_null(), "the first swipe was not stopped");
         app.close().await;
     }

@@ -4,6 +4,7 @@ use base::ids::{ConversationId, UserId};
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
 use tokio_util::sync::CancellationToken;
 use troupe::accounts::user;
+use troupe::conversations::audience::viewer::Viewer;
 use troupe::conversations::message;
 use troupe::conversations::message::{MessageRole, Visibility};
 use troupe::memories::memory_deletion;
@@ -74,7 +75,9 @@ impl RepeatedFact {
             .one(self.app.db.reader());
         let said = said.await.unwrap().expect("the message").id;
         let engine = &self.app.engine;
-        let changed = engine.set_visibility(conversation, said, visibility).await;
+        let changed = engine
+            .set_visibility((conversation, Viewer::Server), said, visibility)
+            .await;
         changed.expect("the message is changed");
     }
 }
@@ -160,7 +163,7 @@ on_both! {
         let it = RepeatedFact::open(backend).await;
         let said = it.app.messages().await.remove(0);
 
-        it.app.engine.set_visibility(it.app.conversation, said.id, Visibility::Hidden).await.unwrap();
+        it.app.engine.set_visibility(it.app.scope(), said.id, Visibility::Hidden).await.unwrap();
         it.assert_remembered().await;
 
         it.forget(it.other).await;

@@ -1,6 +1,7 @@
 //! Tests of the line that quotes a message in a prompt, and of its stored form.
 
 use sea_orm::EntityTrait;
+use troupe::conversations::audience::viewer::Viewer;
 use troupe::conversations::message::Visibility;
 use troupe::prompt::record::{run_prompt, sent_prompt_loader};
 
@@ -11,8 +12,12 @@ impl EngineTest {
     /// Returns the texts of the prompt of the newest run as they are shown now.
     async fn shown_prompt(&self) -> Vec<String> {
         let run = self.runs().await.pop().expect("there is a run");
-        let loaded =
-            sent_prompt_loader::load_for_run(self.db.reader(), self.row().await.space_id, run.id);
+        let loaded = sent_prompt_loader::load_for_run(
+            self.db.reader(),
+            self.row().await.space_id,
+            run.id,
+            Viewer::Server,
+        );
         let (prompt, texts) = loaded.await.unwrap().expect("the prompt is stored");
         let blocks = prompt.into_blocks(&texts).into_iter();
         blocks.map(|it| it.text).collect()
@@ -41,7 +46,7 @@ on_both! {
         assert!(app.shown_prompt().await.contains(&quoted));
         assert!(!app.stored_prompts().await.contains("secret"), "the record contains the text of a message");
 
-        app.engine.set_visibility(app.conversation, target, Visibility::Hidden).await.unwrap();
+        app.engine.set_visibility(app.scope(), target, Visibility::Hidden).await.unwrap();
         let shown = app.shown_prompt().await;
         assert!(shown.contains(&"Really?".to_owned()), "{shown:?}");
         assert!(!shown.join("\n").contains("secret"), "{shown:?}");
@@ -57,7 +62,7 @@ on_both! {
         app.user.post("Never sent.").await;
         app.settle().await;
         let target = app.messages().await[0].id;
-        app.engine.set_visibility(app.conversation, target, Visibility::Excluded).await.unwrap();
+        app.engine.set_visibility(app.scope(), target, Visibility::Excluded).await.unwrap();
 
         app.user.reply("Really?", target).await;
         app.settle().await;

@@ -3,9 +3,11 @@
 use serde_json::json;
 use tavern::cards::card::Card;
 use troupe::characters::character;
+use troupe::conversations::audience::viewer::Viewer;
 use troupe::conversations::message::Visibility;
 use troupe::rounds::{round, slot};
 use troupe::runs::reading::views::ConversationState;
+use troupe::runs::scheduling::command::ForcedTurn;
 use troupe::runs::store::run::{RunReason, RunStatus};
 use troupe::spaces::membership;
 use troupe::spaces::membership::Participation;
@@ -179,7 +181,7 @@ on_sqlite! {
     async fn a_skip_cancels_the_reply_and_the_next_one_speaks(backend) {
         let (app, gate) = in_the_middle(backend).await;
 
-        app.engine.skip(app.conversation).await.unwrap();
+        app.engine.skip(app.conversation, Viewer::Server).await.unwrap();
         gate.open();
         app.settle().await;
 
@@ -243,7 +245,7 @@ on_sqlite! {
             let (app, gate) = in_the_middle(backend).await;
             let hidden = app.messages().await[seq - 1].id;
 
-            let hide = app.engine.set_visibility(app.conversation, hidden, Visibility::Hidden);
+            let hide = app.engine.set_visibility(app.scope(), hidden, Visibility::Hidden);
             hide.await.unwrap();
             gate.open();
             app.settle().await;
@@ -265,9 +267,9 @@ on_sqlite! {
             let failed = app.round_progress().await;
 
             if retries {
-                app.engine.retry(app.conversation, true).await.unwrap();
+                app.engine.retry(app.scope(), true).await.unwrap();
             } else {
-                app.engine.skip(app.conversation).await.unwrap();
+                app.engine.skip(app.conversation, Viewer::Server).await.unwrap();
             }
             app.settle().await;
 
@@ -287,7 +289,7 @@ on_sqlite! {
         app.settle().await;
         let failed = app.round_progress().await;
         app.change_rules(|it| it.token_limit = 0).await;
-        app.engine.retry(app.conversation, true).await.unwrap();
+        app.engine.retry(app.scope(), true).await.unwrap();
         app.settle().await;
 
         assert_eq!(failed, (round::RoundState::Failed, 1, vec![SPOKEN, PENDING, PENDING]));
@@ -301,7 +303,7 @@ on_sqlite! {
         let (app, gate) = in_the_middle(backend).await;
         let ada = app.membership("Ada").await.id;
 
-        app.engine.force_talk(app.conversation, Some(ada), "Eve".to_owned()).await.unwrap();
+        app.engine.force_talk(app.conversation, ForcedTurn::new(Some(ada), "Eve", Viewer::Server)).await.unwrap();
         gate.open();
         app.settle().await;
 

@@ -4,8 +4,10 @@
 use std::collections::HashSet;
 
 use base::ids::MembershipId;
+use troupe::conversations::audience::viewer::Viewer;
 use troupe::runs::error::EngineError;
-use troupe::runs::store::run;
+use troupe::runs::scheduling::command::ForcedTurn;
+use troupe::runs::store::run_view::RunView;
 use troupe::spaces::membership::Participation;
 use troupe::spaces::space::ReplyOrder;
 
@@ -32,15 +34,20 @@ impl EngineTest {
     }
 
     /// The speaker that Generate selects, and the run with the reason.
-    async fn forced_speaker(&self) -> (String, run::RunView) {
+    async fn forced_speaker(&self) -> (String, RunView) {
         let run = self.force_turn(None).await.expect("no member can speak");
         self.settle().await;
         (self.name_of(run.speaker_space_membership_id).await, run)
     }
 
-    async fn force_turn(&self, speaker: Option<MembershipId>) -> Result<run::RunView, EngineError> {
+    async fn force_turn(&self, speaker: Option<MembershipId>) -> Result<RunView, EngineError> {
         let by = "Eve".to_owned();
-        self.engine.force_talk(self.conversation, speaker, by).await
+        self.engine
+            .force_talk(
+                self.conversation,
+                ForcedTurn::new(speaker, by, Viewer::Server),
+            )
+            .await
     }
 
     async fn name_of(&self, id: MembershipId) -> String {

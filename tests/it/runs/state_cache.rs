@@ -1,7 +1,9 @@
 //! Tests that a node uses what it remembers of a conversation only until another node changes it.
 
 use sea_orm::{ConnectionTrait, EntityTrait};
+use troupe::conversations::audience::viewer::Viewer;
 use troupe::conversations::message::Visibility;
+use troupe::runs::scheduling::command::ForcedTurn;
 use troupe::spaces::membership::Participation;
 use troupe::spaces::membership_update::MembershipUpdate;
 use troupe::spaces::{membership_update, space};
@@ -17,9 +19,9 @@ on_both! {
         app.settle().await;
         let reply = app.messages().await[1].id;
 
-        other.set_visibility(app.conversation, reply, Visibility::Hidden).await.unwrap();
+        other.set_visibility(app.scope(), reply, Visibility::Hidden).await.unwrap();
         let ada = app.membership("Ada").await.id;
-        app.engine.force_talk(app.conversation, Some(ada), "Eve".to_owned()).await.unwrap();
+        app.engine.force_talk(app.conversation, ForcedTurn::new(Some(ada), "Eve", Viewer::Server)).await.unwrap();
         app.settle().await;
 
         let runs = app.runs().await;

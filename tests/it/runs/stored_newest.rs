@@ -5,9 +5,11 @@ use base::ids::ConversationId;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use sea_orm::EntityTrait;
+use troupe::conversations::audience::viewer::Viewer;
 use troupe::conversations::message::{MessageRole, Visibility};
 use troupe::conversations::newest_messages::NewestMessages;
 use troupe::conversations::{conversation, newest_messages};
+use troupe::runs::scheduling::command::ForcedTurn;
 use troupe::spaces::space::GroupRegenerateMode;
 
 use crate::support::backends::on_both;
@@ -65,26 +67,29 @@ async fn change(app: &EngineTest, rng: &mut ChaCha8Rng) {
         (0, Some(it)) => {
             let hidden = app
                 .engine
-                .set_visibility(id, it.id, Visibility::Hidden)
+                .set_visibility((id, Viewer::Server), it.id, Visibility::Hidden)
                 .await;
             hidden.expect("the message was not hidden");
         }
         (1, Some(it)) => {
             let shown = app
                 .engine
-                .set_visibility(id, it.id, Visibility::Normal)
+                .set_visibility((id, Viewer::Server), it.id, Visibility::Normal)
                 .await;
             shown.expect("the message was not shown");
         }
         (2, Some(it)) => {
             let excluded = app
                 .engine
-                .set_visibility(id, it.id, Visibility::Excluded)
+                .set_visibility((id, Viewer::Server), it.id, Visibility::Excluded)
                 .await;
             excluded.expect("the message was not excluded");
         }
         (3, _) => {
-            let forced = app.engine.force_talk(id, None, "Eve".to_owned()).await;
+            let forced = app
+                .engine
+                .force_talk(id, ForcedTurn::new(None, "Eve", Viewer::Server))
+                .await;
             forced.expect("no character can speak");
         }
         (4, Some(_)) => {

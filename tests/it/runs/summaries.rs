@@ -57,7 +57,7 @@ on_both! {
         assert!(versions.len() > 1, "{versions:?}");
         let deleted = app.message_of("W1 ").await;
 
-        app.engine.set_visibility(app.conversation, deleted.id, Visibility::Hidden).await.unwrap();
+        app.engine.set_visibility(app.scope(), deleted.id, Visibility::Hidden).await.unwrap();
 
         assert!(!app.in_use().await.is_usable);
         assert!(!has_word(&app.prompt().await, "W1"), "a deleted message was sent");
@@ -81,7 +81,7 @@ on_both! {
         let prompt = app.prompt().await;
         assert!(prompt.contains("So far: They met {{user}}.|"), "{prompt}");
         let deleted = app.message_of("W1 ").await;
-        app.engine.set_visibility(app.conversation, deleted.id, Visibility::Hidden).await.unwrap();
+        app.engine.set_visibility(app.scope(), deleted.id, Visibility::Hidden).await.unwrap();
 
         let prompt = app.prompt().await;
         assert!(prompt.contains("So far: |"), "{prompt}");

@@ -2,6 +2,7 @@
 //! not affect each other.
 
 use realtime::topic::Topic;
+use troupe::conversations::audience::viewer::Viewer;
 use troupe::conversations::message::Visibility;
 use troupe::conversations::{conversation, message};
 use troupe::memories::memory_deletion;
@@ -133,7 +134,7 @@ on_both! {
         let kept = app.in_use().await;
         assert!(kept.status == SummaryStatus::Current && !has_word(&kept.content, "Wait"), "{kept:?}");
         let hidden = app.message_of("W3 ").await;
-        app.engine.set_visibility(parent, hidden.id, Visibility::Hidden).await.unwrap();
+        app.engine.set_visibility((parent, Viewer::Server), hidden.id, Visibility::Hidden).await.unwrap();
         assert!(!app.in_use().await.is_usable);
         app.conversation = branch;
         assert_eq!(app.in_use().await, corrected);
@@ -146,7 +147,7 @@ on_both! {
         let facts = SummaryEdit { content: None, facts: Some(vec!["Vera is a spy.".to_owned()]) };
         let end = app.edit_summary(facts).await.to_seq;
         let deleted = app.message_of("W1 ").await;
-        app.engine.set_visibility(app.conversation, deleted.id, Visibility::Hidden).await.unwrap();
+        app.engine.set_visibility(app.scope(), deleted.id, Visibility::Hidden).await.unwrap();
 
         app.enter_branch(end).await;
 

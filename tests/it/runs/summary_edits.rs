@@ -77,7 +77,7 @@ on_both! {
         let app = open_summaries(backend).await;
         app.talk(LONG).await;
         let deleted = app.message_of("W1 ").await;
-        app.engine.set_visibility(app.conversation, deleted.id, Visibility::Hidden).await.unwrap();
+        app.engine.set_visibility(app.scope(), deleted.id, Visibility::Hidden).await.unwrap();
 
         let facts = SummaryEdit { content: None, facts: Some(vec!["Vera is a spy.".to_owned()]) };
         let edited = app.edit_summary(facts).await;

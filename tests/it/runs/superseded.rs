@@ -1,11 +1,13 @@
 //! Tests a post that races a forced turn, a regenerate or a running reply: none is lost without an
 //! event with the reason.
 
+use troupe::conversations::audience::viewer::Viewer;
 use troupe::runs::engine::RunEngine;
 use troupe::runs::error::EngineError;
-use troupe::runs::scheduling::command::CommandError;
+use troupe::runs::scheduling::command::{CommandError, ForcedTurn};
 use troupe::runs::store::run;
 use troupe::runs::store::run::{RunCancelReason, RunKind, RunStatus};
+use troupe::runs::store::run_view::RunView;
 use troupe::spaces::space::ReplyOrder;
 
 use crate::support::backends::{TestBackend, on_both, on_sqlite};
@@ -23,9 +25,12 @@ async fn answered(backend: TestBackend) -> EngineTest {
     app
 }
 
-async fn force(app: &EngineTest, engine: &RunEngine, name: &str) -> run::RunView {
+async fn force(app: &EngineTest, engine: &RunEngine, name: &str) -> RunView {
     let membership = app.membership(name).await.id;
-    let forced = engine.force_talk(app.conversation, Some(membership), "Zoe".to_owned());
+    let forced = engine.force_talk(
+        app.conversation,
+        ForcedTurn::new(Some(membership), "Zoe", Viewer::Server),
+    );
     forced.await.expect("the forced turn was rejected")
 }
 

@@ -15,6 +15,7 @@ use base::ids::{ConversationId, MembershipId, MessageId, SpaceId};
 use realtime::hub::Hub;
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
 use tokio::time::timeout;
+use troupe::conversations::audience::viewer::Viewer;
 use troupe::conversations::{conversation, message, token_usage};
 use troupe::db::connect::Db;
 use troupe::runs::engine::{PostResult, RunEngine};
@@ -117,6 +118,11 @@ impl EngineTest {
             context.models.clone(),
             settings,
         )
+    }
+
+    /// Returns the conversation, for a viewer who sees everything.
+    pub fn scope(&self) -> (ConversationId, Viewer) {
+        (self.conversation, Viewer::Server)
     }
 
     /// Returns the membership of a character.

@@ -45,3 +45,4 @@ pub mod tools;
 pub mod tools_here;
 pub mod tools_refused;
 mod web_search;
+mod whispers;

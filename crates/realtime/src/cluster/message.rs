@@ -18,7 +18,9 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::cluster::signal::ClusterSignal;
-use crate::envelope::{Envelope, Payload, SocketControl, StreamBoundary, StreamDelta, StreamFrame};
+use crate::envelope::{
+    Envelope, Payload, Receivers, SocketControl, StreamBoundary, StreamDelta, StreamFrame,
+};
 use crate::topic::Topic;
 
 /// The label from which the key is derived; used for no other purpose.
@@ -57,10 +59,14 @@ pub struct ClusterMessage {
 enum MessageHeader {
     Frame {
         topic: Topic,
+        #[serde(default)] // missing in messages of earlier versions
+        receivers: Receivers,
         rev: Option<i64>,
     },
     Stream {
         topic: Topic,
+        #[serde(default)]
+        receivers: Receivers,
         run: Uuid,
         lease: i64,
         mark: StreamBoundary,
@@ -131,18 +137,30 @@ fn nonce(from: Uuid, n: u64) -> [u8; NONCE_BYTES] {
 }
 
 fn to_parts(body: &MessageBody) -> Option<(MessageHeader, ByteString)> {
-    let Envelope { topic, payload } = match body {
+    let Envelope {
+        topic,
+        receivers,
+        payload,
+    } = match body {
         MessageBody::Signal(signal) => {
             return Some((MessageHeader::Signal(signal.clone()), ByteString::new()));
         }
         MessageBody::Envelope(envelope) => envelope,
     };
-    let topic = *topic;
+    let (topic, receivers) = (*topic, receivers.clone());
     Some(match payload {
-        Payload::Frame { json, rev } => (MessageHeader::Frame { topic, rev: *rev }, json.clone()),
+        Payload::Frame { json, rev } => {
+            let head = MessageHeader::Frame {
+                topic,
+                receivers,
+                rev: *rev,
+            };
+            (head, json.clone())
+        }
         Payload::Stream(event) => {
             let head = MessageHeader::Stream {
                 topic,
+                receivers,
                 run: event.run,
                 lease: event.lease,
                 mark: event.mark,
@@ -167,18 +185,23 @@ fn to_parts(body: &MessageBody) -> Option<(MessageHeader, ByteString)> {
 }
 
 fn from_parts(head: MessageHeader, rest: ByteString) -> MessageBody {
-    let (topic, payload) = match head {
+    let (topic, receivers, payload) = match head {
         MessageHeader::Signal(signal) => return MessageBody::Signal(signal),
-        MessageHeader::Frame { topic, rev } => (topic, Payload::Frame { json: rest, rev }),
+        MessageHeader::Frame {
+            topic,
+            receivers,
+            rev,
+        } => (topic, receivers, Payload::Frame { json: rest, rev }),
         MessageHeader::Stream {
             topic,
+            receivers,
             run,
             lease,
             mark,
-        } => (
-            topic,
-            Payload::Stream(StreamFrame::new(rest, (run, lease), mark)),
-        ),
+        } => {
+            let frame = StreamFrame::new(rest, (run, lease), mark);
+            (topic, receivers, Payload::Stream(frame))
+        }
         MessageHeader::Delta {
             conversation,
             run,
@@ -188,21 +211,27 @@ fn from_parts(head: MessageHeader, rest: ByteString) -> MessageBody {
             let delta = StreamDelta::new(conversation, run, offset, rest).with_lease(lease);
             return MessageBody::Envelope(Envelope::delta(delta));
         }
-        MessageHeader::Order { topic, order } => (topic, Payload::Control(order)),
+        MessageHeader::Order { topic, order } => {
+            (topic, Receivers::Everyone, Payload::Control(order))
+        }
     };
-    MessageBody::Envelope(Envelope { topic, payload })
+    MessageBody::Envelope(Envelope {
+        topic,
+        receivers,
+        payload,
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use base::ids::{ConversationId, SpaceId, UserId};
+    use base::ids::{ConversationId, MembershipId, SpaceId, UserId};
     use proptest::prelude::*;
     use uuid::Uuid;
 
     use super::{MessageBody, MessageCipher};
     use crate::cluster::signal::ClusterSignal;
     use crate::envelope::{
-        Envelope, Payload, SocketControl, StreamBoundary, StreamDelta, StreamFrame,
+        Envelope, Payload, Receivers, SocketControl, StreamBoundary, StreamDelta, StreamFrame,
     };
     use crate::topic::Topic;
 
@@ -223,6 +252,10 @@ mod tests {
         ];
         let envelopes = payloads.map(|payload| Envelope {
             topic: HERE,
+            receivers: match &payload {
+                Payload::Delta(_) => Receivers::Everyone,
+                _ => Receivers::Except([MembershipId(3)].into()),
+            },
             payload,
         });
         let control = Envelope::control(UserId(1), SocketControl::RightsChanged(SpaceId(2)));

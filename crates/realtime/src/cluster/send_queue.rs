@@ -153,7 +153,7 @@ mod tests {
     use super::{MAX_AGE, MAX_BYTES, MAX_MESSAGES, SendQueue};
     use crate::cluster::message::MessageBody;
     use crate::cluster::signal::ClusterSignal;
-    use crate::envelope::{Envelope, Payload, SocketControl};
+    use crate::envelope::{Envelope, Payload, Receivers, SocketControl};
     use crate::topic::Topic;
 
     fn send_queue() -> SendQueue {
@@ -163,6 +163,7 @@ mod tests {
     fn frame(size: usize) -> MessageBody {
         MessageBody::Envelope(Envelope {
             topic: Topic::User(UserId(1)),
+            receivers: Receivers::Everyone,
             payload: Payload::Frame {
                 json: "x".repeat(size).into(),
                 rev: None,

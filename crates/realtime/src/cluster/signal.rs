@@ -5,6 +5,7 @@ use base::ids::ConversationId;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::envelope::Receivers;
 use crate::presence_table::PresentMember;
 use crate::typing_users::TypingKey;
 
@@ -52,5 +53,8 @@ pub struct StreamSnapshot {
     pub lease: i64,
     /// The frame `typing_start`, encoded.
     pub start: String,
+    /// Who receives it; everyone if a node of an earlier version sent it.
+    #[serde(default)]
+    pub receivers: Receivers,
     pub text: String,
 }

@@ -65,7 +65,8 @@ pub struct LineProblem {
 }
 
 impl LineReport {
-    fn record(&mut self, line: u64, warning: &ImportWarning, skipped: bool) {
+    /// Adds a problem of a line; of more than a hundred only the number.
+    pub fn record(&mut self, line: u64, warning: &ImportWarning, skipped: bool) {
         match skipped {
             true => self.n_skipped += 1,
             false => self.n_repaired += 1,

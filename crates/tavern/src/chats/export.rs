@@ -31,6 +31,9 @@ pub struct ExportedChatMessage<'a> {
     pub is_excluded: bool,
     /// Out of character: SillyTavern gets it as excluded, so that it does not send it either.
     pub is_ooc: bool,
+    /// The names of the members who see it, if it is a whisper. SillyTavern has no whispers; it keeps the
+    /// names.
+    pub audience: Option<&'a [&'a str]>,
     pub sent_at: Timestamp,
     /// The text that is shown.
     pub text: ExportedText<'a>,
@@ -67,9 +70,15 @@ pub fn message_line(message: &ExportedChatMessage<'_>, swipes: &[ExportedText<'_
     for (key, value) in metadata::extra_of_line(message.text.metadata, message.role) {
         insert_field(&key, value);
     }
-    if message.is_ooc {
-        let extra = line.entry("extra").or_insert_with(|| json!({}));
-        extra[metadata::OOC_KEY] = json!(true);
+    let marks = [
+        (metadata::OOC_KEY, message.is_ooc.then(|| json!(true))),
+        (metadata::AUDIENCE_KEY, message.audience.map(|it| json!(it))),
+    ];
+    for (key, value) in marks {
+        if let Some(value) = value {
+            let extra = line.entry("extra").or_insert_with(|| json!({}));
+            extra[key] = value;
+        }
     }
     let mut insert_field = |key: &str, value: Value| line.insert(key.to_owned(), value);
     if swipes.len() > 1 {
@@ -92,6 +101,10 @@ fn swipe_info(text: ExportedText<'_>, message: &ExportedChatMessage<'_>) -> Valu
 pub fn write_plain_text(out: &mut String, message: &ExportedChatMessage<'_>) {
     let sent_at = message.sent_at.to_utc().format("%Y-%m-%d %H:%M");
     let (author, text) = (message.author, message.text.content.trim());
+    let to = message.audience.map_or_else(String::new, |names| {
+        let others: Vec<&str> = names.iter().copied().filter(|it| *it != author).collect();
+        format!(", whisper to {}", others.join(", "))
+    });
     // Writing to a string cannot fail.
-    let _ = write!(out, "{author} ({sent_at} UTC):\n{text}\n\n");
+    let _ = write!(out, "{author} ({sent_at} UTC{to}):\n{text}\n\n");
 }

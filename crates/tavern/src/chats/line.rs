@@ -177,6 +177,7 @@ fn read_message(line: &Map<String, Value>) -> Result<ChatMessage, ChatLineError>
         role,
         is_excluded: is_true(line.get("is_system")) && !is_ooc,
         is_ooc,
+        audience: metadata::audience(line),
         sent_at: line.get("send_date").and_then(dates::parse),
         texts,
         active,

@@ -27,6 +27,8 @@ pub struct ChatMessage {
     pub is_excluded: bool,
     /// Out of character: shown to people, in no prompt. Always of role `User`.
     pub is_ooc: bool,
+    /// The names of the members who see it; `None`: everyone.
+    pub audience: Option<Vec<String>>,
     pub sent_at: Option<Timestamp>,
     pub texts: Vec<ChatText>,
     pub active: usize,

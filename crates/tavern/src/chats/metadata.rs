@@ -11,6 +11,9 @@ pub const IMPORTED: &str = "imported";
 /// The key in `extra` of a message that is out of character.
 pub const OOC_KEY: &str = "is_ooc";
 
+/// The key in `extra` of a whisper: the names of the members who see it.
+pub const AUDIENCE_KEY: &str = "audience";
+
 /// Maximum size of such fields without the reasoning; more than any known frontend writes.
 const MAX_EXTRA_BYTES: usize = 4 * 1024;
 
@@ -30,6 +33,13 @@ pub fn is_narrator(line: &Map<String, Value>) -> bool {
     kind.is_some_and(|it| it == NARRATOR)
 }
 
+/// Returns the names in the audience of a line; `None` if it is no whisper.
+pub fn audience(line: &Map<String, Value>) -> Option<Vec<String>> {
+    let names = line.get("extra")?.get(AUDIENCE_KEY)?.as_array()?;
+    let names = names.iter().map(|it| it.as_str().map(str::to_owned));
+    names.collect()
+}
+
 /// Returns the metadata of a text from its line or its entry in `swipe_info`. `role` is the
 /// message's.
 pub fn metadata(fields: &Map<String, Value>, role: ChatRole) -> Value {
@@ -44,8 +54,11 @@ pub fn metadata(fields: &Map<String, Value>, role: ChatRole) -> Value {
                 all.insert("reasoning".to_owned(), Value::String(reasoning));
             }
         }
-        // In our data, the message has the mark.
+        // In our data, the message has the marks.
         extra.shift_remove(OOC_KEY);
+        if audience(fields).is_some() {
+            extra.shift_remove(AUDIENCE_KEY);
+        }
         if role == ChatRole::System && extra.get("type").is_some_and(|it| it == NARRATOR) {
             extra.shift_remove("type");
         }
@@ -175,7 +188,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{
-        extra_of_line, extra_of_message, is_narrator, metadata, settings, to_chat_metadata,
+        audience, extra_of_line, extra_of_message, is_narrator, metadata, settings,
+        to_chat_metadata,
     };
     use crate::chats::message::ChatRole;
 
@@ -218,6 +232,22 @@ mod tests {
                 message(kind)
             );
         }
+    }
+
+    #[test]
+    fn the_audience_of_a_whisper_is_a_mark_and_no_metadata() {
+        let line = json!({"extra": {"audience": ["Ann", "Vera"], "model": "m"}});
+        let line = line.as_object().unwrap();
+
+        assert_eq!(audience(line).unwrap(), ["Ann", "Vera"]);
+        assert_eq!(
+            metadata(line, ChatRole::User),
+            json!({"imported": {"extra": {"model": "m"}}})
+        );
+        let other = json!({"extra": {"audience": "all"}});
+        let other = other.as_object().unwrap();
+        assert_eq!(audience(other), None);
+        assert_eq!(metadata(other, ChatRole::User), json!({"imported": other}));
     }
 
     /// A swipe may have the type of narrators in a message that is not a narrator's.

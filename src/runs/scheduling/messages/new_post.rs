@@ -3,6 +3,7 @@
 use base::ids::{AttachmentId, MembershipId, MessageId};
 use base::message_text;
 
+use crate::conversations::audience::message_audience::Audience;
 use crate::conversations::message;
 use crate::personas::message_persona::MessagePersona;
 use crate::personas::persona_choice::PersonaChoice;
@@ -45,6 +46,7 @@ impl NewPost {
             requested: RequestedPost {
                 content: content.clone(),
                 persona: PersonaChoice::Automatic,
+                audience: RequestedAudience::Inherited,
             },
             content,
         }
@@ -57,12 +59,34 @@ impl NewPost {
     }
 }
 
-/// The text and the persona of a post as they were requested, by which a repeated request is recognized:
+/// The text, the persona and the audience of a post as they were requested, by which a repeated request is recognized:
 /// the persona that is chosen for it may have changed since then.
 #[derive(Clone, Debug, Default)]
 pub struct RequestedPost {
     pub content: String,
     pub persona: PersonaChoice,
+    pub audience: RequestedAudience,
+}
+
+/// Who should see a post or a reply.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum RequestedAudience {
+    /// The audience of the message that it answers.
+    #[default]
+    Inherited,
+    Everyone,
+    /// These memberships, and the one who requests it.
+    Only(Vec<MembershipId>),
+}
+
+impl RequestedAudience {
+    /// Returns the memberships that it names.
+    pub fn members(&self) -> &[MembershipId] {
+        match self {
+            Self::Inherited | Self::Everyone => &[],
+            Self::Only(members) => members,
+        }
+    }
 }
 
 impl RequestedPost {
@@ -70,8 +94,21 @@ impl RequestedPost {
     /// compared.
     pub fn is_repeat_of(&self, first: &message::Model) -> bool {
         match self.persona {
+            _ if !self.has_audience(first) => false,
             PersonaChoice::Chosen(persona) if persona != first.persona_id => false,
             _ => first.edited_at.is_some() || self.has_content(first),
+        }
+    }
+
+    /// Returns whether `first` has the requested audience. An inherited one is not compared.
+    fn has_audience(&self, first: &message::Model) -> bool {
+        match &self.audience {
+            RequestedAudience::Inherited => true,
+            RequestedAudience::Everyone => first.audience.is_none(),
+            RequestedAudience::Only(members) => {
+                let author = first.space_membership_id;
+                first.audience == Audience::new(members.iter().copied().chain([author]))
+            }
         }
     }
 

@@ -6,19 +6,22 @@
 
 use base::ids::MessageId;
 
+use crate::conversations::audience::message_audience::Audience;
 use crate::conversations::message;
 use crate::runs::scheduling::command::CommandError;
 use crate::runs::scheduling::messages::new_post::NewPost;
+use crate::runs::scheduling::messages::post_audience;
 use crate::runs::scheduling::plan::{NewMessage, PlanChange};
 use crate::runs::scheduling::plan_builder::PlanBuilder;
 use crate::runs::scheduling::state::command_facts::CommandFacts;
 use crate::spaces::space::InputPolicy;
 
 /// Appends a message that the schedule reads past, under every input policy.
-pub fn post(builder: &mut PlanBuilder, post: &NewPost) {
+pub fn post(builder: &mut PlanBuilder, post: &NewPost, audience: Option<Audience>) {
     builder.push(PlanChange::Append(NewMessage {
         is_ooc: true,
-        ..NewMessage::of_post(post)
+        is_for_people: post_audience::is_for_people(builder, audience.as_ref()),
+        ..NewMessage::of_post(post, audience)
     }));
 }
 
@@ -51,7 +54,8 @@ pub fn set_mark(
         return Err(CommandError::NotOfPerson);
     }
     let tail = builder.state.tail.as_ref();
-    let is_newest = tail.is_none_or(|it| row.seq >= it.seq);
+    // The schedule reads past a whisper to people, marked or not.
+    let is_newest = !row.is_for_people && tail.is_none_or(|it| row.seq >= it.seq);
     let is_busy = builder.queued.is_some() || builder.running.is_some();
     let policy = builder.state.space.during_generation_user_input_policy;
     if is_newest && is_busy && policy == InputPolicy::Reject {

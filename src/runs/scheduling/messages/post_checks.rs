@@ -1,12 +1,11 @@
-//! Checks of a post that need the database: whether it repeats an earlier one, whether the message that it
-//! answers and its pictures exist, and whether its author may post again in a space in slow mode. All are made under the
-//! conversation's lock.
+//! Checks of a post that need the database: whether it repeats an earlier one, whether its pictures exist,
+//! and whether its author may post again in a space in slow mode. All are made under the conversation's
+//! lock.
 
 use base::clock::Timestamp;
 use sea_orm::DatabaseTransaction;
 
 use crate::attachments::attachment;
-use crate::conversations::annotations::quoted_message;
 use crate::conversations::{message, timeline};
 use crate::runs::error::EngineError;
 use crate::runs::scheduling::command::{Command, CommandError};
@@ -67,28 +66,6 @@ fn is_same_post(first: &message::Model, post: &NewPost) -> bool {
     post.requested.is_repeat_of(first)
         && first.reply_to_message_id == post.reply_to
         && (is_mark_same || is_mark_changed)
-}
-
-/// Checks that the message that a post answers is in the conversation and not hidden.
-///
-/// # Errors
-/// Returns [`CommandError::UnknownReplyTarget`] if it is not.
-pub async fn require_reply_target(
-    tx: &DatabaseTransaction,
-    state: &ScheduleState,
-    command: &Command,
-) -> Result<(), EngineError> {
-    let Command::MessagePosted(NewPost {
-        reply_to: Some(target),
-        ..
-    }) = command
-    else {
-        return Ok(());
-    };
-    match quoted_message::is_quotable(tx, state.conversation.id, *target).await? {
-        true => Ok(()),
-        false => Err(CommandError::UnknownReplyTarget.into()),
-    }
 }
 
 /// Locks the pictures of a post, so that no other post can take them.

@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use agent::outcome::{FailureCode, GenerationFailure};
 use base::ids::MembershipId;
 
+use crate::conversations::audience::message_audience::Audience;
 use crate::conversations::{message, swipe};
 use crate::providers::provider;
 use crate::runs::store::run;
@@ -15,14 +16,22 @@ use crate::runs::store::run;
 pub enum CommandFacts {
     /// All other commands.
     None,
+    /// For a post.
+    Post {
+        /// The audience of the message that it answers; `None` if it answers none, or one that its
+        /// author cannot answer.
+        answered: Option<Option<Audience>>,
+    },
     /// For a claim.
     Claim {
         /// The usable provider of the queued run's speaker.
         provider: Option<provider::Model>,
         /// Whether the space has used up its token limit.
         has_reached_token_limit: bool,
-        /// Whether the queued run regenerates a message in place that is hidden or gone.
+        /// Whether the message to which the queued run adds a version is hidden or gone.
         is_target_hidden: bool,
+        /// The message that the queued run continues.
+        continued: Option<message::Model>,
     },
     /// For commands that continue after a stop.
     Continuation {
@@ -71,6 +80,8 @@ pub struct RegenerateFacts {
     pub last_turn: Vec<message::Model>,
     /// Whether a branch starts at one of them.
     pub has_fork_point_in_last_turn: bool,
+    /// Whether no later message is for everyone or has the audience of the target.
+    pub is_newest: bool,
 }
 
 impl CommandFacts {
@@ -82,6 +93,7 @@ impl CommandFacts {
             | Self::OutOfCharacter { target, .. } => target.as_ref(),
             Self::Regenerate(facts) => facts.as_ref().map(|it| &it.target),
             Self::None
+            | Self::Post { .. }
             | Self::Claim { .. }
             | Self::Continuation { .. }
             | Self::Greetings { .. } => None,
@@ -96,6 +108,7 @@ impl CommandFacts {
             | Self::OutOfCharacter { target, .. } => target.as_mut(),
             Self::Regenerate(facts) => facts.as_mut().map(|it| &mut it.target),
             Self::None
+            | Self::Post { .. }
             | Self::Claim { .. }
             | Self::Continuation { .. }
             | Self::Greetings { .. } => None,
@@ -106,6 +119,14 @@ impl CommandFacts {
     pub fn newest_run(&self) -> Option<&run::Model> {
         match self {
             Self::Continuation { newest_run } => newest_run.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Returns the message that the claimed run continues, if it does.
+    pub fn continued(&self) -> Option<&message::Model> {
+        match self {
+            Self::Claim { continued, .. } => continued.as_ref(),
             _ => None,
         }
     }

@@ -4,6 +4,7 @@
 pub mod claim_facts;
 pub mod command_facts;
 pub mod post_persona;
+pub mod regenerate_facts;
 pub mod schedule_state;
 pub mod state_cache;
 pub mod state_loader;

@@ -88,7 +88,8 @@ impl StateCache {
     pub fn store(&self, state: &ScheduleState, written: &WrittenPlan) {
         let row = &state.conversation;
         let tail = state.tail.as_ref();
-        let is_tail = |it: &WrittenMessage| Some(&it.row) == tail || it.is_new && it.row.is_ooc;
+        let is_tail =
+            |it: &WrittenMessage| Some(&it.row) == tail || it.is_new && !it.row.is_scheduled();
         let is_tail_current = written.messages.iter().all(is_tail);
         if row.is_hidden || state.space.is_hidden || !is_tail_current {
             return self.remove(row.id);

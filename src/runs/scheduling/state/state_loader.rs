@@ -8,6 +8,7 @@ use base::ids::{ConversationId, MembershipId, MessageId, ProviderId, SpaceId};
 use sea_orm::{ConnectionTrait, DbErr};
 
 use crate::characters::character;
+use crate::conversations::annotations::quoted_message;
 use crate::conversations::{conversation, message, swipe, timeline, token_usage};
 use crate::db::id_list::padded;
 use crate::providers::usable_providers::UsableProviders;
@@ -16,7 +17,8 @@ use crate::runs::scheduling::command::Command;
 use crate::runs::scheduling::state::claim_facts::{
     claim_facts, load_shown_targets, queued_speaker,
 };
-use crate::runs::scheduling::state::command_facts::{CommandFacts, RegenerateFacts, TargetMessage};
+use crate::runs::scheduling::state::command_facts::{CommandFacts, TargetMessage};
+use crate::runs::scheduling::state::regenerate_facts;
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
 #[cfg(feature = "failpoints")]
 use crate::runs::scheduling::state::state_cache;
@@ -222,7 +224,7 @@ async fn load_speaker_facts(
     state: &mut ScheduleState,
 ) -> Result<(), DbErr> {
     match command {
-        Command::ForceTalk { speaker: None, .. } => load_spoken_in_epoch(tx, state).await,
+        Command::ForceTalk(turn) if turn.speaker.is_none() => load_spoken_in_epoch(tx, state).await,
         Command::MessagePosted(_) | Command::ReplyToTail => load_talkativeness(tx, state).await,
         Command::RunEnded { .. } => {
             load_talkativeness(tx, state).await?;
@@ -274,11 +276,12 @@ async fn load_command_facts(
             let shown = load_shown_targets(tx, std::iter::once(&*state)).await?;
             claim_facts(state, &usable, has_reached_limit, &shown)
         }
-        Command::Retry { .. } | Command::Resume | Command::Skip | Command::CancelRun { .. } => {
-            CommandFacts::Continuation {
-                newest_run: run::find_newest(tx, id).await?,
-            }
-        }
+        Command::Retry { .. }
+        | Command::Resume
+        | Command::Skip { .. }
+        | Command::CancelRun { .. } => CommandFacts::Continuation {
+            newest_run: run::find_newest(tx, id).await?,
+        },
         Command::RunEnded { .. } => {
             // A regenerate run adds its text to its target message.
             let running = state.running.as_ref();
@@ -307,18 +310,26 @@ async fn load_command_facts(
             target: find_target(tx, id, *message).await?,
             swipe: swipe::find_at(tx, *message, *position).await?,
         },
-        Command::Regenerate { message, .. }
-        | Command::RegenerateInPlace { message, .. }
-        | Command::Continue { message, .. } => {
-            let may_replace_turn = matches!(command, Command::Regenerate { .. });
-            let target = match message.or(state.tail.as_ref().map(|it| it.id)) {
+        Command::Regenerate(request)
+        | Command::RegenerateInPlace(request)
+        | Command::Continue(request) => {
+            let may_replace_turn = matches!(command, Command::Regenerate(_));
+            let named = match request.message {
+                None => regenerate_facts::find_newest_seen(tx, state, request.viewer).await?,
+                named => named,
+            };
+            let target = match named {
                 Some(message) => find_target(tx, id, message).await?,
                 None => None,
             };
-            CommandFacts::Regenerate(match target {
-                Some(target) => Some(load_regenerate(tx, target, state, may_replace_turn).await?),
-                None => None,
-            })
+            let Some(target) = target else {
+                return Ok(CommandFacts::Regenerate(None));
+            };
+            let facts = regenerate_facts::load(tx, target, state, may_replace_turn).await?;
+            if !facts.last_turn.is_empty() {
+                load_talkativeness(tx, state).await?;
+            }
+            CommandFacts::Regenerate(Some(facts))
         }
         Command::InsertGreetings(_) => CommandFacts::Greetings {
             greeted: match timeline::has_only_greetings(tx, &state.conversation).await? {
@@ -326,16 +337,21 @@ async fn load_command_facts(
                 false => None,
             },
         },
-        Command::MessagePosted(_)
-        | Command::ReplyToTail
-        | Command::ForceTalk { .. }
+        Command::MessagePosted(post) => CommandFacts::Post {
+            answered: match post.reply_to {
+                Some(target) => quoted_message::find_quotable(tx, id, target, post.author).await?,
+                None => None,
+            },
+        },
+        Command::ReplyToTail
+        | Command::ForceTalk(_)
         | Command::LeaseExpired { .. }
         | Command::RunReleased { .. }
         | Command::RoundStalled
         | Command::Stop { .. }
         | Command::Pause
         | Command::CopilotStarted { .. }
-        | Command::EditQueue { .. }
+        | Command::EditQueue(_)
         | Command::ApplyChanges
         | Command::SpaceClosed(_) => CommandFacts::None,
     })
@@ -356,33 +372,4 @@ async fn find_target(
         is_fork_point,
         n_swipes: counts.get(&id).copied().unwrap_or_default(),
     }))
-}
-
-/// Loads the message that the target answers, and the messages since then if the whole turn may be
-/// regenerated.
-async fn load_regenerate(
-    tx: &impl ConnectionTrait,
-    target: TargetMessage,
-    state: &mut ScheduleState,
-    may_replace_turn: bool,
-) -> Result<RegenerateFacts, DbErr> {
-    let id = state.conversation.id;
-    let mut facts = RegenerateFacts {
-        answered: timeline::last_user_message(tx, id, target.row.seq).await?,
-        target,
-        last_turn: Vec::new(),
-        has_fork_point_in_last_turn: false,
-    };
-    if let Some(user_message) = &facts.answered
-        && may_replace_turn
-        && state.space.group_regenerate_mode == space::GroupRegenerateMode::LastTurn
-    {
-        facts.last_turn = timeline::scheduled_since(tx, id, user_message.seq).await?;
-        let ids = facts.last_turn.iter().map(|it| it.id);
-        facts.has_fork_point_in_last_turn = timeline::has_fork_point(tx, ids).await?;
-        // The new speakers are chosen as if no character had replied.
-        state.last_speaker = timeline::last_speaker(tx, id, user_message.seq).await?;
-        load_talkativeness(tx, state).await?;
-    }
-    Ok(facts)
 }

@@ -17,6 +17,7 @@ use crate::conversations::conversation;
 use crate::db::reading::page::{PageOf, PageQuery};
 use crate::runs::reading::history::RunQuery;
 use crate::runs::store::run;
+use crate::runs::store::run_view::{PrivateRunView, RunView};
 use crate::spaces::{membership, space};
 use crate::web::error::ApiResult;
 use crate::web::extract::authentication::Admin;
@@ -37,12 +38,20 @@ pub struct AdminRunFilter {
     conversation_id: Option<ConversationId>,
 }
 
-/// A run as an admin sees it.
+/// A run as an admin sees it; of the run of a whisper only that it exists.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AdminRun)]
-pub struct AdminRunView {
+#[serde(untagged)]
+pub enum AdminRunView {
+    Whole(Box<AdminWholeRun>),
+    Private(AdminPrivateRun),
+}
+
+/// A run for everyone.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct AdminWholeRun {
     #[serde(flatten)]
-    run: run::RunView,
+    run: RunView,
     space_id: SpaceId,
     space_name: String,
     conversation_title: String,
@@ -53,6 +62,20 @@ pub struct AdminRunView {
     heartbeat_age_ms: Option<i64>,
     /// The text generated so far; null unless it is running on the responding node.
     live: Option<StreamProgress>,
+}
+
+/// The run of a whisper.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct AdminPrivateRun {
+    #[serde(flatten)]
+    run: PrivateRunView,
+    space_id: SpaceId,
+    space_name: String,
+    conversation_title: String,
+    /// The node that executes it, or executed it last.
+    worker_id: Option<String>,
+    /// The age of its last heartbeat; null unless it is running.
+    heartbeat_age_ms: Option<i64>,
 }
 
 /// The length of a growing text.
@@ -125,20 +148,34 @@ impl RunLabels {
     /// it.
     fn view(&self, app: &App, run: &run::Model, now: Timestamp) -> Option<AdminRunView> {
         let (conversation, space) = self.conversations.get(&run.conversation_id)?;
-        let speaker = self.speakers.get(&run.speaker_space_membership_id);
         let is_running = run.status == run::RunStatus::Running;
         let heartbeat = run.heartbeat_at.filter(|_| is_running);
-        Some(AdminRunView {
+        // The clocks of two machines may differ slightly.
+        let heartbeat_age_ms = heartbeat.map(|at| now.ms_since(at).max(0));
+        let (space_id, space_name) = (space.id, space.name.clone());
+        let conversation_title = conversation.title.clone();
+        let worker_id = run.worker_id.clone();
+        if run.audience.is_some() {
+            return Some(AdminRunView::Private(AdminPrivateRun {
+                run: run.private_view(),
+                space_id,
+                space_name,
+                conversation_title,
+                worker_id,
+                heartbeat_age_ms,
+            }));
+        }
+        let speaker = self.speakers.get(&run.speaker_space_membership_id);
+        Some(AdminRunView::Whole(Box::new(AdminWholeRun {
             run: run.view(),
-            space_id: space.id,
-            space_name: space.name.clone(),
-            conversation_title: conversation.title.clone(),
+            space_id,
+            space_name,
+            conversation_title,
             speaker_name: speaker.cloned().unwrap_or_default(),
-            worker_id: run.worker_id.clone(),
-            // The clocks of two machines may differ slightly.
-            heartbeat_age_ms: heartbeat.map(|at| now.ms_since(at).max(0)),
+            worker_id,
+            heartbeat_age_ms,
             live: stream_progress(app, run),
-        })
+        })))
     }
 }
 

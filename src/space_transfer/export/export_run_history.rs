@@ -13,6 +13,7 @@ use sea_orm::{
 };
 use tavern::chats::line_reader::MAX_LINE;
 
+use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::{message, swipe};
 use crate::db::reading::row_slices;
 use crate::prompt::record::hidden_cards::HiddenCards;
@@ -21,6 +22,7 @@ use crate::rounds::{round, slot};
 use crate::runs::store::run;
 use crate::space_transfer::document;
 use crate::space_transfer::document::{ExportedAuthorship, ExportedHistory};
+use crate::space_transfer::export::export_documents::audience_keys;
 use crate::spaces::membership;
 
 /// Rounds or runs held in memory; of runs, as many as fit together with their prompts.
@@ -61,6 +63,8 @@ impl WrittenTexts {
 #[derive(Clone, Copy, Debug)]
 pub struct HistoryCursor<'a> {
     conversation_id: ConversationId,
+    /// Who exports it: rounds, runs and messages that they do not see are left out.
+    viewer: Viewer,
     /// Hidden cards, whose text must be removed from stored prompts.
     hidden: &'a HiddenCards,
     /// Runs and rounds that ended later are not exported.
@@ -74,12 +78,13 @@ pub struct HistoryCursor<'a> {
 impl<'a> HistoryCursor<'a> {
     /// Starts at the beginning.
     pub fn new(
-        conversation_id: ConversationId,
+        (conversation_id, viewer): (ConversationId, Viewer),
         ended_before: Timestamp,
         hidden: &'a HiddenCards,
     ) -> Self {
         Self {
             conversation_id,
+            viewer,
             hidden,
             ended_before,
             last_round_id: None,
@@ -121,6 +126,7 @@ impl<'a> HistoryCursor<'a> {
         let mut page = round::Entity::find()
             .filter(Column::ConversationId.eq(self.conversation_id))
             .filter(Column::Status.ne(round::RoundStatus::Active))
+            .filter(self.viewer.condition((round::Entity, Column::Audience)))
             .order_by_asc(Column::Id)
             .limit(PAGE_SIZE);
         if let Some(at) = self.last_round_id {
@@ -129,7 +135,7 @@ impl<'a> HistoryCursor<'a> {
         let page = page.all(db).await?;
         self.last_round_id = page.last().map(|it| it.id).or(self.last_round_id);
         let triggers = page.iter().filter_map(|it| it.trigger_message_id);
-        let seqs = load_seqs(db, self.conversation_id, triggers.collect()).await?;
+        let seqs = load_seqs(db, (self.conversation_id, self.viewer), triggers.collect()).await?;
         let slots = page.iter().flat_map(|it| &it.slots.0);
         let speakers: BTreeSet<MembershipId> = slots.map(|it| it.space_membership_id).collect();
         let existing = membership::list_display_names(db, speakers).await?;
@@ -145,6 +151,7 @@ impl<'a> HistoryCursor<'a> {
                 state: it.state,
                 cursor: it.cursor,
                 trigger_seq: it.trigger_message_id.and_then(|it| seqs.get(&it).copied()),
+                audience: audience_keys(it.audience.as_ref()),
                 seed: it.seed,
                 ended_reason: it.ended_reason,
                 created_at: it.created_at,
@@ -164,6 +171,7 @@ impl<'a> HistoryCursor<'a> {
             .filter(Column::Status.is_in(ENDED_RUNS))
             .filter(Column::FinishedAt.lte(self.ended_before))
             .filter(Column::RunSeq.gt(self.last_run_seq))
+            .filter(self.viewer.condition((run::Entity, Column::Audience)))
             .order_by_asc(Column::RunSeq)
             .limit(PAGE_SIZE);
         let mut page = page.all(db).await?;
@@ -183,7 +191,7 @@ impl<'a> HistoryCursor<'a> {
         for it in &prompts {
             message_ids.extend(it.record.recorded_texts().into_iter().map(|it| it.message));
         }
-        let seqs = load_seqs(db, self.conversation_id, message_ids).await?;
+        let seqs = load_seqs(db, (self.conversation_id, self.viewer), message_ids).await?;
         let mut prompts: HashMap<_, _> = prompts.into_iter().map(|it| (it.run_id, it)).collect();
         for prompt in prompts.values_mut() {
             self.hidden.withhold_from_record(&mut prompt.record);
@@ -224,10 +232,10 @@ async fn n_fitting(db: &impl ConnectionTrait, page: &[run::Model]) -> Result<usi
     Ok(row_slices::n_fitting(&all, row_slices::SLICE_BYTES))
 }
 
-/// Returns the `seq` of those of these messages that are in the conversation.
+/// Returns the `seq` of those of these messages that are in the conversation and that the viewer sees.
 async fn load_seqs(
     db: &impl ConnectionTrait,
-    conversation: ConversationId,
+    (conversation, viewer): (ConversationId, Viewer),
     ids: BTreeSet<MessageId>,
 ) -> Result<HashMap<MessageId, i64>, DbErr> {
     let ids: Vec<MessageId> = ids.into_iter().collect();
@@ -239,6 +247,7 @@ async fn load_seqs(
             .column(message::Column::Seq)
             .filter(message::Column::Id.is_in(piece.iter().copied()))
             .filter(message::Column::ConversationId.eq(conversation))
+            .filter(viewer.condition((message::Entity, message::Column::Audience)))
             .into_tuple()
             .all(db)
             .await?;
@@ -268,6 +277,7 @@ fn run_document(
         status: run.status,
         reason: run.reason,
         membership: run.speaker_space_membership_id.0,
+        audience: audience_keys(run.audience.as_ref()),
         run_after: run.run_after,
         burst_started_at: run.burst_started_at,
         created_at: run.created_at,

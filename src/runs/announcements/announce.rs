@@ -6,17 +6,20 @@
 
 use leased_jobs::lease::CancelReason;
 use realtime::cluster::signal::ClusterSignal;
-use realtime::envelope::{Envelope, StreamBoundary, utf16_len};
+use realtime::envelope::{Envelope, Event, Receivers, StreamBoundary, utf16_len};
 use realtime::topic::Topic;
 
 use crate::conversations::annotations::message_annotations::MessageAnnotations;
+use crate::conversations::audience::message_audience::Audience;
 use crate::conversations::message;
-use crate::rounds::round;
+use crate::runs::announcements::receivers;
+use crate::runs::announcements::receivers::ReceiverGroup;
 use crate::runs::events::{
-    Activity, MessageEvent, MessageHidden, QueueUpdated, RunEvent, StreamComplete, StreamReset,
-    TypingStart, TypingStop,
+    Activity, MessageHidden, QueueUpdated, RunEvent, StreamComplete, StreamReset, TypingStart,
+    TypingStop,
 };
 use crate::runs::execution::lease;
+use crate::runs::reading::views;
 use crate::runs::scheduling::auto_mode;
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::services::RunServices;
@@ -109,35 +112,34 @@ impl Announcer<'_> {
 
     fn publish_message(&self, written: &WrittenMessage, annotations: &MessageAnnotations) {
         let (row, is_new) = (&written.row, written.is_new);
-        let conversation_id = row.conversation_id;
+        let (conversation_id, audience) = (row.conversation_id, row.audience.as_ref());
         if row.visibility == message::Visibility::Hidden {
             let event = MessageHidden {
                 conversation_id,
                 rev: row.rev,
                 message: row.hidden_view(),
             };
-            return self.publish_durable(&event, row.rev);
+            return self.publish_private(&event, row.rev, audience);
         }
         let author = self.state.member(row.space_membership_id);
         let name = author.map_or("", |it| it.cached_display_name.as_str());
         let view = row.view(name, written.n_swipes, Some(&self.context.markdown));
-        let message = annotations.annotate(view);
-        self.publish_durable(
-            &MessageEvent {
-                is_new,
-                conversation_id,
-                rev: row.rev,
-                message,
-            },
-            row.rev,
-        );
+        let quoted = annotations
+            .quoted(row.id)
+            .and_then(|it| it.audience.as_ref());
+        let view_for = |viewer| annotations.annotate(view.clone(), viewer);
+        receivers::publish_message(&self.context.hub, (row, quoted), is_new, view_for);
         if is_new {
             let activity = Activity {
                 conversation_id,
                 seq: row.seq,
             };
             let topic = Topic::Space(self.state.space.id);
-            self.context.hub.publish(Envelope::plain(topic, &activity));
+            let envelope = Envelope {
+                receivers: receivers::of(audience),
+                ..Envelope::plain(topic, &activity)
+            };
+            self.context.hub.publish(envelope);
         }
     }
 
@@ -182,23 +184,27 @@ impl Announcer<'_> {
             reason: run.canceled_because,
             message_id: run.superseded_by_message_id,
         };
-        self.publish_durable(&event, rev);
+        self.publish_private(&event, rev, run.audience.as_ref());
     }
 
     fn publish_queue_updated(&self, rev: i64) {
-        let event = QueueUpdated {
-            conversation_id: self.state.conversation.id,
-            rev,
-            state: self.state.runtime().state(),
-            round: self.state.round.as_ref().map(round::Model::view),
-            queued_run: run::Model::optional_view(&self.state.queued),
-            running_run: run::Model::optional_view(&self.state.running),
-            auto_mode_turns_left: auto_mode::turns_left(
-                &self.state.conversation,
-                &self.state.space,
-            ),
-        };
-        self.publish_durable(&event, rev);
+        let state = self.state;
+        let runs = [&state.queued, &state.running].map(|it| it.as_ref()?.audience.as_ref());
+        let round = state.round.as_ref().and_then(|it| it.audience.as_ref());
+        for ReceiverGroup { receivers, viewer } in receivers::group(runs.into_iter().chain([round]))
+        {
+            let runtime = state.runtime();
+            let event = QueueUpdated {
+                conversation_id: state.conversation.id,
+                rev,
+                state: runtime.state(),
+                round: runtime.round_document(viewer),
+                queued_run: views::document(&state.queued, viewer),
+                running_run: views::document(&state.running, viewer),
+                auto_mode_turns_left: auto_mode::turns_left(&state.conversation, &state.space),
+            };
+            self.publish_durable(&event, rev, receivers);
+        }
     }
 
     fn publish_typing_start(&self, run: &run::Model) {
@@ -213,17 +219,11 @@ impl Announcer<'_> {
             membership_id: speaker,
             kind: run.kind,
             target_message_id: run.debug.target_message_id,
-            base_length: self.base_length(run),
+            base_length: (self.state.facts.continued()).map(|it| utf16_len(&it.content)),
         };
-        self.context.live_streams.open(&event, run.lease);
+        let receivers = receivers::of(run.audience.as_ref());
+        self.context.live_streams.open(&event, run.lease, receivers);
         self.publish_stream(&event, run, StreamBoundary::Start);
-    }
-
-    /// Returns the length of the text that a run continues: its claim required it as the tail.
-    fn base_length(&self, run: &run::Model) -> Option<usize> {
-        let is_continue = run.kind == run::RunKind::Continue;
-        let tail = self.state.tail.as_ref().filter(|_| is_continue)?;
-        Some(utf16_len(&tail.content))
     }
 
     fn publish_typing_stop(&self, run: &run::Model) {
@@ -238,24 +238,28 @@ impl Announcer<'_> {
         self.publish_stream(&event, run, StreamBoundary::Stop);
     }
 
-    fn publish_durable(&self, event: &impl realtime::envelope::Event, rev: i64) {
-        self.context
-            .hub
-            .publish(Envelope::durable(self.topic, event, rev));
+    fn publish_private(&self, event: &impl Event, rev: i64, audience: Option<&Audience>) {
+        let (hub, id) = (&self.context.hub, self.state.conversation.id);
+        receivers::publish_private(hub, id, (event, rev), audience);
     }
 
-    fn publish_stream(
-        &self,
-        event: &impl realtime::envelope::Event,
-        run: &run::Model,
-        mark: StreamBoundary,
-    ) {
-        self.context.hub.publish(Envelope::stream(
-            self.topic,
-            event,
-            (run.id.0, run.lease),
-            mark,
-        ));
+    fn publish_durable(&self, event: &impl Event, rev: i64, receivers: Receivers) {
+        let envelope = Envelope {
+            receivers,
+            ..Envelope::durable(self.topic, event, rev)
+        };
+        self.context.hub.publish(envelope);
+    }
+
+    /// Publishes a frame of the stream of a run. A subscriber that does not receive its start ignores
+    /// its other frames.
+    fn publish_stream(&self, event: &impl Event, run: &run::Model, mark: StreamBoundary) {
+        let envelope = Envelope::stream(self.topic, event, (run.id.0, run.lease), mark);
+        let receivers = receivers::of(run.audience.as_ref());
+        self.context.hub.publish(Envelope {
+            receivers,
+            ..envelope
+        });
     }
 }
 

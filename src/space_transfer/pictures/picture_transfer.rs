@@ -17,11 +17,13 @@ use tavern::pictures::message_picture;
 
 use crate::attachments::attachment;
 use crate::characters::asset;
+use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::chats::import_writer::ChatImportError;
 use crate::conversations::message;
 use crate::space_transfer::asset_transfer::{SpooledAssets, is_hash};
 use crate::space_transfer::document::ExportedPicture;
 use crate::space_transfer::limits;
+use crate::space_transfer::pictures::spooled_pictures::DrawnPicture;
 
 /// Messages in one statement.
 const MAX_MESSAGES: usize = 500;
@@ -40,23 +42,24 @@ struct PictureRow {
     created_at: Timestamp,
 }
 
-/// Returns the pictures of all messages of a space that are not hidden; one more than the limit of a
+/// Returns the pictures of all messages of a space that the viewer sees; one more than the limit of a
 /// file if there are more.
 ///
 /// # Errors
 /// Returns the database error if the query fails.
 pub async fn export(
     db: &impl ConnectionTrait,
-    space: SpaceId,
+    (space, viewer): (SpaceId, Viewer),
 ) -> Result<Vec<ExportedPicture>, DbErr> {
     let sql = "SELECT m.conversation_id AS conversation, m.seq, a.position, a.file_name, a.alt, \
             s.sha256, a.created_at \
         FROM conversations c JOIN messages m ON m.conversation_id = c.id AND m.has_attachments \
         JOIN attachments a ON a.message_id = m.id JOIN assets s ON s.id = a.asset_id \
         WHERE c.space_id = $1 AND NOT c.is_hidden AND m.visibility <> 'hidden' \
+            AND (m.audience IS NULL OR m.audience LIKE $3) \
         ORDER BY m.conversation_id, m.seq, a.position LIMIT $2";
     let most = i64::try_from(limits::MAX_PICTURES + 1).unwrap_or(i64::MAX);
-    let values = [space.0.into(), most.into()];
+    let values = [space.0.into(), most.into(), viewer.pattern().into()];
     let statement = Statement::from_sql_and_values(db.get_database_backend(), sql, values);
     let rows = PictureRow::find_by_statement(statement).all(db).await?;
     let pictures = rows.into_iter().map(|it| ExportedPicture {
@@ -86,33 +89,6 @@ pub fn are_valid(pictures: &[ExportedPicture]) -> bool {
                 .is_none_or(|it| it.chars().count() <= MAX_NAME_CHARS)
             && seen.insert((it.conversation, it.seq, it.position))
     })
-}
-
-/// What is known of the pictures whose bytes are on disk.
-#[derive(Debug, Default)]
-pub struct SpooledPictures {
-    drawn: HashMap<String, DrawnPicture>,
-    listed: Vec<ExportedPicture>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct DrawnPicture {
-    width: u32,
-    height: u32,
-    media_type: &'static str,
-    n_bytes: usize,
-}
-
-impl SpooledPictures {
-    /// Returns whether the picture with this hash is stored.
-    pub fn contains(&self, sha256: &str) -> bool {
-        self.drawn.contains_key(sha256)
-    }
-
-    /// Records that a message has a picture whose bytes are stored.
-    pub fn add(&mut self, picture: ExportedPicture) {
-        self.listed.push(picture);
-    }
 }
 
 fn full_name(sha256: &str) -> String {

@@ -13,12 +13,19 @@ use serde_json::Value;
 use crate::accounts::user;
 use crate::characters::{character, public_card};
 use crate::conversations::annotations::message_annotations::MessageAnnotations;
+use crate::conversations::audience::message_audience::Audience;
+use crate::conversations::audience::viewer::Viewer;
+use crate::conversations::chats::chat_export;
 use crate::conversations::message::Visibility;
-use crate::conversations::{conversation, message, swipe};
+use crate::conversations::timeline_page::Stub;
+use crate::conversations::{conversation, message, swipe, timeline_page};
 use crate::presets::preset;
 use crate::prompt::record::hidden_cards::HiddenCards;
 use crate::space_transfer::document;
 use crate::spaces::{membership, space};
+
+/// Messages held in memory.
+const PAGE_SIZE: u64 = 100;
 
 /// Returns the document of the space's settings.
 pub fn space_document(space: &space::Model) -> document::ExportedSpace {
@@ -198,11 +205,52 @@ fn variables_of(conversation: &conversation::Model, hidden: &HiddenCards) -> Val
     variables
 }
 
-/// Returns a message with all its swipes; of a hidden message only its number remains.
+/// Returns the next messages of a conversation after `at` that the viewer sees, hidden ones included: as many
+/// as fit into memory with all their swipes. Later messages than those of the row are left out.
+///
+/// # Errors
+/// Returns `DbErr` when the database fails.
+pub async fn load_messages_after(
+    db: &impl ConnectionTrait,
+    conversation: &conversation::Model,
+    viewer: Viewer,
+    at: i64,
+) -> Result<Vec<message::Model>, DbErr> {
+    use message::Column;
+    let stubs: Vec<Stub> = message::Entity::find()
+        .filter(Column::ConversationId.eq(conversation.id))
+        .filter(Column::Seq.gt(at))
+        .filter(Column::Seq.lte(conversation.last_seq))
+        .filter(viewer.condition((message::Entity, Column::Audience)))
+        .order_by_asc(Column::Seq)
+        .limit(PAGE_SIZE)
+        .select_only()
+        .column(Column::Seq)
+        .column_as(timeline_page::stored_bytes(), "bytes")
+        .into_tuple()
+        .all(db)
+        .await?;
+    let stubs = chat_export::take_fitting(db, conversation.id, stubs).await?;
+    message::Entity::find()
+        .filter(Column::ConversationId.eq(conversation.id))
+        .filter(Column::Seq.is_in(stubs.iter().map(|(seq, _)| *seq)))
+        .order_by_asc(Column::Seq)
+        .all(db)
+        .await
+}
+
+/// Returns the keys of the memberships of an audience.
+pub fn audience_keys(audience: Option<&Audience>) -> Option<Vec<i64>> {
+    audience.map(|it| it.members().iter().map(|it| it.0).collect())
+}
+
+/// Returns a message with all its swipes; of a hidden message only its number remains. It answers only a
+/// message that the viewer sees.
 pub fn message_document(
     row: &message::Model,
     texts: Vec<swipe::Model>,
     annotations: &MessageAnnotations,
+    viewer: Viewer,
 ) -> document::ExportedMessage {
     let is_gone = row.visibility == Visibility::Hidden;
     let mut line = document::ExportedMessage {
@@ -216,7 +264,11 @@ pub fn message_document(
         is_ooc: row.is_ooc,
         active_swipe: row.active_swipe,
         swipe_chosen_by: row.swipe_chosen_by.map(|it| it.0),
-        reply_to: annotations.quoted_seq(row.id),
+        audience: audience_keys(row.audience.as_ref()),
+        reply_to: annotations
+            .quoted(row.id)
+            .filter(|it| viewer.sees(it.audience.as_ref()))
+            .map(|it| it.seq),
         reactions: annotations
             .reactions_of(row.id)
             .iter()

@@ -10,10 +10,7 @@ use std::io::{Seek, Write};
 use base::clock::Timestamp;
 use base::ids::{AssetId, CharacterId, MembershipId, SpaceId};
 use base::shutdown::Shutdown;
-use sea_orm::{
-    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
-};
-use serde::Serialize;
+use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 use tavern::cards::avatar_image::AVATAR_PATH;
 use tavern::macros::variables::VariableMap;
 use tokio::sync::mpsc;
@@ -21,46 +18,23 @@ use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
 use crate::characters::asset;
+use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::conversation;
 use crate::db::connect::Db;
-use crate::memories::error::MemoryError;
 use crate::memories::transfer::{memory_export, summary_export};
 use crate::prompt::record::hidden_cards::HiddenCards;
 use crate::prompt::space_variable;
-use crate::space_transfer::export_run_history::{HistoryCursor, WrittenTexts};
+use crate::space_transfer::export::export_events::{ExportError, ExportEvent, ExportWriter};
+use crate::space_transfer::export::export_run_history::{HistoryCursor, WrittenTexts};
+use crate::space_transfer::export::{export_documents, export_messages, export_run_history};
 use crate::space_transfer::limits::TransferLimits;
 use crate::space_transfer::lorebook_transfer::VisibleLorebooks;
-use crate::space_transfer::{
-    asset_transfer, document, export_documents, export_messages, export_run_history, limits,
-    lorebook_transfer, picture_transfer,
-};
+use crate::space_transfer::pictures::picture_transfer;
+use crate::space_transfer::{asset_transfer, document, limits, lorebook_transfer};
 use crate::spaces::{card_rights, membership, space};
 
 /// Events that may wait for the writer; when it is full, the reader waits.
 const MAX_BUFFERED_EVENTS: usize = 4;
-
-/// Why an export failed.
-#[derive(Debug, thiserror::Error)]
-pub enum ExportError {
-    #[error(transparent)]
-    Db(#[from] DbErr),
-    #[error("the file could not be written")]
-    Io(#[from] std::io::Error),
-    #[error("the file could not be written")]
-    Zip(#[from] zip::result::ZipError),
-    #[error("a document could not be written")]
-    Json(#[from] serde_json::Error),
-    #[error(transparent)]
-    Memories(#[from] MemoryError),
-    #[error("the space is too large for an export file")]
-    TooLarge,
-}
-
-/// An event for the writer.
-pub(super) enum ExportEvent {
-    Entry(String),
-    Bytes(Vec<u8>),
-}
 
 /// An exported file, positioned at its beginning.
 #[derive(Debug)]
@@ -88,7 +62,8 @@ pub async fn export_space(
         .main()
         .spawn_blocking(move || write_file(events, limits));
     let writer = ExportWriter { send };
-    let mut sent = write_contents(db.reader(), &writer, space, visible, now).await;
+    let reader = (visible, Viewer::from(viewer));
+    let mut sent = write_contents(db.reader(), &writer, space, reader, now).await;
     if sent.is_ok() {
         sent = write_memories(db, &writer, space.id, viewer).await;
     }
@@ -132,44 +107,11 @@ fn write_file(
     Ok(ExportedFile { file, n_bytes })
 }
 
-pub(super) struct ExportWriter {
-    send: mpsc::Sender<ExportEvent>,
-}
-
-impl ExportWriter {
-    pub(super) async fn send_event(&self, event: ExportEvent) -> Result<(), ExportError> {
-        let gone = |_| std::io::Error::other("the writer ended");
-        Ok(self.send.send(event).await.map_err(gone)?)
-    }
-
-    async fn write_document(&self, name: &str, value: &impl Serialize) -> Result<(), ExportError> {
-        let bytes = serde_json::to_vec(value)?;
-        if bytes.len() as u64 > limits::MAX_DOCUMENT_BYTES {
-            return Err(ExportError::TooLarge);
-        }
-        self.send_event(ExportEvent::Entry(name.to_owned())).await?;
-        self.send_event(ExportEvent::Bytes(bytes)).await
-    }
-
-    /// Writes a document with a list of at most `max_items` items.
-    async fn write_list<T: Serialize>(
-        &self,
-        name: &str,
-        all: &[T],
-        max_items: usize,
-    ) -> Result<(), ExportError> {
-        match all.len() > max_items {
-            true => Err(ExportError::TooLarge),
-            false => self.write_document(name, &all).await,
-        }
-    }
-}
-
 async fn write_contents(
     db: &impl ConnectionTrait,
     writer: &ExportWriter,
     space: &space::Model,
-    visible: VisibleLorebooks,
+    (visible, viewer): (VisibleLorebooks, Viewer),
     now: Timestamp,
 ) -> Result<(), ExportError> {
     let manifest = document::Manifest {
@@ -227,10 +169,10 @@ async fn write_contents(
         .await?;
     let mut written = WrittenTexts::default();
     for conversation in &conversations {
-        export_messages::write(db, writer, conversation, &mut written).await?;
+        export_messages::write(db, writer, (conversation, viewer), &mut written).await?;
     }
     for conversation in &conversations {
-        let leaving = HistoryCursor::new(conversation.id, now, &hidden);
+        let leaving = HistoryCursor::new((conversation.id, viewer), now, &hidden);
         write_history(db, writer, leaving, &mut written).await?;
     }
     let mut listed = asset_transfer::export(db, &memberships).await?;
@@ -239,7 +181,7 @@ async fn write_contents(
     writer
         .write_list(document::ASSETS, &listed, limits::MAX_ASSETS)
         .await?;
-    let pictures = picture_transfer::export(db, space.id).await?;
+    let pictures = picture_transfer::export(db, (space.id, viewer)).await?;
     writer
         .write_list(document::PICTURES, &pictures, limits::MAX_PICTURES)
         .await?;

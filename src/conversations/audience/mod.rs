@@ -1,0 +1,5 @@
+//! Who sees a message: its audience, the viewer for whom messages are read, and queries by them.
+
+pub mod message_audience;
+pub mod scheduled_messages;
+pub mod viewer;

@@ -1,0 +1,4 @@
+//! Publishes what a committed step changed, to those who may see it.
+
+pub mod announce;
+pub mod receivers;

@@ -1,0 +1,58 @@
+//! Builds the prompt of a preview, as a person sees it, without a call of a model.
+
+use base::ids::{ConversationId, MembershipId, MessageId};
+use tavern::presets::complete_preset::GenerationTrigger;
+
+use crate::conversations::audience::viewer::Viewer;
+use crate::prompt::loading::loader;
+use crate::prompt::loading::loader::PromptRequest;
+use crate::prompt::record::whispered_blocks;
+use crate::providers::provider;
+use crate::runs::error::ConversationReadError;
+use crate::runs::execution::preparation::{FittedPrompt, build_prompt, find_provider};
+use crate::runs::services::RunServices;
+
+/// Returns the prompt that would be sent if this member spoke now, as the reader sees it, and its provider.
+/// `None`: the conversation, the membership or a model is missing.
+pub async fn load(
+    context: &RunServices,
+    conversation: ConversationId,
+    (speaker, reader): (MembershipId, Viewer),
+    trigger: Option<MessageId>,
+) -> Result<Option<(provider::Model, FittedPrompt)>, ConversationReadError> {
+    let Some(row) = find_provider(context, speaker).await? else {
+        return Ok(None);
+    };
+    let request = PromptRequest {
+        conversation,
+        speaker,
+        cutoff_seq: i64::MAX,
+        reply_to: trigger,
+        provider: &row,
+        kind: GenerationTrigger::Normal,
+        now: context.clock.now(),
+        reader: Viewer::Server,
+    };
+    let Some(prompt) = loader::load(&context.db, &context.prompt_caches, request).await? else {
+        return Ok(None);
+    };
+    if prompt.find_speaker().is_none() {
+        return Ok(None);
+    }
+    let is_unheard = |audience| !reader.sees(Some(audience));
+    let hides_whispers = prompt.whispers().any(|(_, it)| is_unheard(it));
+    let (_, built) = build_prompt(context, prompt).await?;
+    let built = match built {
+        Ok(whole) if hides_whispers => {
+            let request = PromptRequest { reader, ..request };
+            let heard = loader::load(&context.db, &context.prompt_caches, request).await?;
+            let Some(heard) = heard else {
+                return Ok(None);
+            };
+            let (_, heard) = build_prompt(context, heard).await?;
+            heard.map(|it| whispered_blocks::shown(whole, &it))
+        }
+        built => built,
+    };
+    Ok(Some((row, built)))
+}
