@@ -134,8 +134,11 @@ export default class Api {
   cancelImport = (id) => this.#delete(`/imports/${id}`)
 
   // Generation
-  generate = (id, speakerId) =>
-    this.#post(`/conversations/${id}/generate`, speakerId ? { speaker_id: speakerId } : {})
+  generate = (id, speakerId, audience) =>
+    this.#post(`/conversations/${id}/generate`, {
+      ...(speakerId && { speaker_id: speakerId }),
+      ...(audience !== undefined && { audience }),
+    })
   stop = (id) => this.#post(`/conversations/${id}/stop`, { keep_partial: true })
   pause = (id) => this.#post(`/conversations/${id}/pause`)
   resume = (id) => this.#post(`/conversations/${id}/resume`)

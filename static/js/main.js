@@ -25,6 +25,7 @@ import { storage } from "./base/storage.js"
 import { t } from "./base/i18n.js"
 import Language from "./language.js"
 import Drafts from "./models/conversation/drafts.js"
+import WhisperChoices from "./models/whispers/whisper_choices.js"
 import EditDrafts from "./models/message/edit_draft.js"
 import InviteToken from "./models/members/invite_token.js"
 import BackStack from "./models/shell/back_stack.js"
@@ -91,6 +92,7 @@ async function start() {
   const joined = location.pathname === "/join" ? await joinByInvite() : null
   if (!joined) await authenticate()
   parts.drafts = new Drafts(local, store.user.id)
+  parts.whisperChoices = new WhisperChoices(local, store.user.id)
   parts.editDrafts = new EditDrafts(local, store.user.id)
   parts.reconnect = () => socket.retryNow()
   watchSession()

@@ -210,7 +210,7 @@ export default class Store extends Emitter {
 
   selectConversation(conversationId) {
     this.closeConversation()
-    this.openConversation = new OpenConversation({ conversationId })
+    this.openConversation = new OpenConversation({ conversationId, isForPeople: (ids) => this.openRoster.isForPeople(ids) })
     this.candidates = new CopilotCandidates()
     // Each user has an outbox of their own, because another user may sign in in the same tab.
     this.outbox = new Outbox(this.#storage, `${this.user.id}.${conversationId}`)

@@ -62,3 +62,4 @@ mod timeline;
 mod tools;
 mod translations;
 mod versions;
+mod whispers;

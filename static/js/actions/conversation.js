@@ -69,11 +69,12 @@ export default class ConversationActions {
     return this.retrySend(clientId)
   }
 
-  // The text of a reply whose target was deleted returns to the composer.
+  // The text of a reply whose target was deleted returns to the composer, and that of a whisper to someone
+  // who has left.
   discard(clientId) {
     const { openConversation, outbox } = this.#store
     const entry = outbox.entries.find((it) => it.clientId === clientId)
-    if (entry && isTargetGone(entry)) {
+    if (entry && (isTargetGone(entry) || entry.error?.param === "audience")) {
       openConversation.returnedText = entry.content
       this.#store.conversationChanged("reply")
     }
@@ -157,8 +158,9 @@ export default class ConversationActions {
 
   // Generation
 
-  generate(speakerId = null) {
-    return this.#api.generate(this.#id, speakerId)
+  // `audience`: null for a reply that everyone sees; undefined: the audience of the newest message.
+  generate(speakerId = null, audience = undefined) {
+    return this.#api.generate(this.#id, speakerId, audience)
   }
   stop() {
     return this.#api.stop(this.#id)
@@ -271,7 +273,7 @@ export default class ConversationActions {
       // A mentioned member has left: its name in the text remains.
       if (error.param === "mentions" && fields?.mentions) {
         const { mentions: _, ...others } = fields
-        return this.#deliver(openConversation, outbox, { clientId, content, fields: others, attachments })
+        return this.#deliver(openConversation, outbox, { clientId, content, persona, replyTo, fields: others, attachments })
       }
       const { code, param, message, retryAfter } = error
       if (code === "slow_mode")

@@ -55,6 +55,12 @@ export default class MemberActions {
     await this.#change(member, { settings: { ...current.settings, memory } })
   }
 
+  // Sets whether the prompts of a character contain only what it heard.
+  async setRemembersOnlyHeard(member, isOn) {
+    const current = this.#store.roster(member.space_id).byId(member.id) ?? member
+    await this.#change(member, { settings: { ...current.settings, remembers_only_what_it_heard: isOn } })
+  }
+
   // "owner" transfers the space.
   async setRole(member, role) {
     await this.#change(member, { role })

@@ -22,6 +22,7 @@ import summaries from "./en/summaries.js"
 import talk from "./en/conversation.js"
 import tools from "./en/tools.js"
 import warnings from "./en/warnings.js"
+import whispers from "./en/whispers.js"
 
 export default {
   "app.name": "Troupe",
@@ -66,4 +67,5 @@ export default {
   ...docs,
   ...tools,
   ...warnings,
+  ...whispers,
 }

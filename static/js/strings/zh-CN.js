@@ -14,6 +14,7 @@
 // Round – 一轮
 // Trigger – 触发
 // Mute – 禁言
+// Whisper – 悄悄话
 // Group reply strategy – 群聊发言顺序
 // Auto Mode – 自动模式
 // Impersonate – AI 帮答
@@ -89,6 +90,7 @@ import summaries from "./zh-CN/summaries.js"
 import talk from "./zh-CN/conversation.js"
 import tools from "./zh-CN/tools.js"
 import warnings from "./zh-CN/warnings.js"
+import whispers from "./zh-CN/whispers.js"
 
 export default {
   "app.name": "Troupe",
@@ -133,4 +135,5 @@ export default {
   ...docs,
   ...tools,
   ...warnings,
+  ...whispers,
 }

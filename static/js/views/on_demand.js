@@ -69,6 +69,10 @@ export const openRevisionsDialog = dialogOnDemand(() => import("./message/revisi
 export const openMemoryImport = dialogOnDemand(() => import("./memories/memory_import.js"), "openMemoryImport")
 export const openReactionPicker = dialogOnDemand(() => import("./message/reaction_picker.js"), "openReactionPicker")
 export const openPictureDialog = dialogOnDemand(() => import("./message/picture_dialog.js"), "openPictureDialog")
+export const openRecipientsDialog = dialogOnDemand(
+  () => import("./whispers/recipients_dialog.js"),
+  "openRecipientsDialog",
+)
 export const openBookmarksDialog = dialogOnDemand(() => import("./conversation/bookmarks_dialog.js"), "openBookmarksDialog")
 export const openLearnedDialog = dialogOnDemand(() => import("./memories/learned_dialog.js"), "openLearnedDialog")
 export const openPruneDialog = dialogOnDemand(() => import("./memories/prune_dialog.js"), "openPruneDialog")

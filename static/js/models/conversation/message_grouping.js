@@ -1,6 +1,7 @@
 // Decides where a day begins and which messages form a group: consecutive messages of one author under
-// one persona, at most five minutes apart.
+// one persona and for one audience, at most five minutes apart.
 import { isSamePersona } from "../personas/personas.js"
+import { audienceOf, isSameAudience } from "../whispers/audience.js"
 
 const SAME_GROUP_MS = 5 * 60 * 1000
 
@@ -15,7 +16,8 @@ export function group(entries) {
 
 function isSameGroup(before, entry) {
   const isSameSpeaker = before.authorId === entry.authorId && isSamePersona(before.persona, entry.persona)
-  return isSameSpeaker && Math.abs(entry.at - before.at) <= SAME_GROUP_MS
+  const isForSame = isSameAudience(audienceOf(before), audienceOf(entry))
+  return isSameSpeaker && isForSame && Math.abs(entry.at - before.at) <= SAME_GROUP_MS
 }
 
 function dayOf(at) {

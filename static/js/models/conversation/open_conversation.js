@@ -27,7 +27,7 @@ export const CONVERSATION_EVENTS = [
 const IDLE = { state: "idle", round: null, queued_run: null, running_run: null, turnsLeft: null }
 
 export default class OpenConversation {
-  timeline = new Timeline()
+  timeline
   notice = new RunNotice()
   rev = null
   stream = null
@@ -48,8 +48,10 @@ export default class OpenConversation {
   #keys = new Map()
   #clock
 
-  constructor({ conversationId, clock = () => Date.now() }) {
+  // `isForPeople(audience)` returns whether no character belongs to an audience.
+  constructor({ conversationId, clock = () => Date.now(), isForPeople }) {
     this.conversationId = conversationId
+    this.timeline = new Timeline(isForPeople)
     this.#clock = clock
     this.typing = new TypingTracker(clock)
   }
@@ -78,6 +80,12 @@ export default class OpenConversation {
   // The message for which the run writes another swipe.
   get rewritten() {
     return this.stream?.targetId ? this.timeline.byId(this.stream.targetId) : null
+  }
+
+  // Who sees the text of the stream; null: everyone.
+  get audienceOfStream() {
+    const { running_run: running } = this.queue
+    return running?.id === this.stream?.runId ? (running?.audience ?? null) : null
   }
 
   // Applies a snapshot. Returns the messages that this tab has not seen before.
@@ -150,6 +158,9 @@ export default class OpenConversation {
         return this.#setPresence(event)
       case "resync":
         return "gap"
+      // Something that this user does not see has changed: `rev` counts it, nothing is shown.
+      case "rev_advanced":
+        return null
       default:
         return null
     }
@@ -238,7 +249,9 @@ export default class OpenConversation {
   }
 
   // A run without text so far will begin with offset 0, or at the end of the text that it continues.
-  #restoredStream({ stream, running_run: running }) {
+  // The text of a private run is not sent to this user.
+  #restoredStream({ stream, running_run: run }) {
+    const running = run?.private ? null : run
     if (!stream && !running) return null
     const runId = stream?.run_id ?? running.id
     const membershipId = stream?.membership_id ?? running.speaker_space_membership_id

@@ -1,11 +1,11 @@
 // The message that a reply quotes.
 import { textOf } from "../message/pictures.js"
 
-// Returns the quotation of a message, as the server describes it.
+// Returns the quotation of a message, as the server describes it, with the audience of the message.
 export function quoteOf(message) {
-  const { id, seq, author_name: author, persona } = message
+  const { id, seq, author_name: author, persona, audience = null } = message
   const excerpt = [...textOf(message).trim().replace(/\r\n?|[\n\v\f\u0085\u2028\u2029]/g, " ")].slice(0, 200).join("")
-  return { id, seq, author_name: persona?.name ?? author, excerpt, hidden: false }
+  return { id, seq, author_name: persona?.name ?? author, excerpt, audience, hidden: false }
 }
 
 // Returns the message with the quotation that it has after `target` was created, changed or hidden; the

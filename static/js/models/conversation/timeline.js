@@ -5,6 +5,7 @@
 // messages, or, after a jump, a separate range until it reaches the newest range and is merged with it.
 import MessageRange from "./message_range.js"
 import { requoted } from "./quote.js"
+import { isSameAudience } from "../whispers/audience.js"
 
 export default class Timeline {
   #newest = new MessageRange()
@@ -14,6 +15,12 @@ export default class Timeline {
   // Changes of messages that are not loaded. A page that was requested before may be older than these.
   #updates = new Map()
   #generation = 0
+  #isForPeople
+
+  // `isForPeople(audience)` returns whether no character belongs to an audience.
+  constructor(isForPeople = () => false) {
+    this.#isForPeople = isForPeople
+  }
 
   // Whether there are messages before the oldest shown one.
   get mayHaveOlder() {
@@ -37,9 +44,20 @@ export default class Timeline {
   get generation() {
     return this.#generation
   }
-  // The newest message that is not out of character, shown or not: the one that the schedule reads.
+  // The newest message, shown or not, that the schedule reads: neither out of character nor a whisper to
+  // people.
   get tail() {
-    return this.#newest.messages.findLast((message) => !message.is_ooc) ?? null
+    return this.#newest.messages.findLast((message) => this.#isScheduled(message)) ?? null
+  }
+  // The seq of the newest message of any kind; 0 if there is none.
+  get newestSeq() {
+    return this.#newest.newestSeq ?? 0
+  }
+
+  // Whether no other message that the schedule reads follows for the same audience, or for everyone.
+  isNewest(message) {
+    const counts = (it) => !it.audience || isSameAudience(it.audience, message.audience)
+    return this.#newest.messages.findLast((it) => this.#isScheduled(it) && counts(it))?.id === message.id
   }
 
   keyOf(message) {
@@ -112,6 +130,10 @@ export default class Timeline {
   }
 
   // Private
+
+  #isScheduled({ is_ooc: isOoc, audience }) {
+    return !isOoc && !(audience && this.#isForPeople(audience))
+  }
 
   get #ranges() {
     return [this.#newest, this.#jumpRange].filter(Boolean)

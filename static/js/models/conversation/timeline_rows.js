@@ -23,7 +23,7 @@ export function rows({ conversation, entries, myMembershipId, now, start = 0, en
 function ofMessage(conversation, message) {
   const isRewritten = conversation.rewritten?.id === message.id
   return {
-    ...(isRewritten ? { kind: "stream", stream: conversation.stream } : { kind: "message", message }),
+    ...(isRewritten ? { kind: "stream", stream: conversation.stream, audience: message.audience } : { kind: "message", message }),
     key: conversation.timeline.keyOf(message),
     authorId: message.space_membership_id,
     persona: message.persona ?? null,
@@ -50,6 +50,7 @@ function ofStream(conversation, now) {
       kind: "stream",
       key: conversation.keyForStream(),
       stream: conversation.stream,
+      audience: conversation.audienceOfStream,
       authorId: conversation.stream.membershipId,
       at: now,
     },

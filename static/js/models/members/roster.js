@@ -50,6 +50,12 @@ export default class Roster {
     return this.characters.filter((member) => member.participation !== "observer")
   }
 
+  // Whether no character belongs to an audience: no character replies to such a whisper, and the schedule
+  // reads past it. An unknown member is a person, as on the server.
+  isForPeople(audience) {
+    return audience.every((id) => this.byId(id)?.kind !== "character")
+  }
+
   // Returns the index of a character among the characters, or -1.
   indexOf(id) {
     return this.characters.findIndex((member) => member.id === id)

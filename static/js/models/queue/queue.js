@@ -3,22 +3,24 @@
 export function describe({ queue, stream }) {
   const { state, round, queued_run: queued, running_run: running } = queue
   const isSpeaking = running !== null || stream !== null
+  const isPrivate = isSpeaking ? running?.private === true : (queued ?? round)?.private === true
   const pending = pendingSlots(queue).map((slot) => slot.membership_id)
   const coming =
-    queued && pending[0] !== queued.speaker_space_membership_id
+    queued && !queued.private && pending[0] !== queued.speaker_space_membership_id
       ? [queued.speaker_space_membership_id, ...pending]
       : pending
   const [next = null, ...later] = coming
   return {
     state: isSpeaking && state === "idle" ? "generating" : state,
     isSpeaking,
+    isPrivate,
     now: running?.speaker_space_membership_id ?? stream?.membershipId ?? null,
     next: isSpeaking ? null : next,
     reason: reasonOf(isSpeaking ? running : queued, round),
     upcoming: isSpeaking ? coming : later,
-    isFinishingFirst: running !== null && round !== null && running.round_id !== round.id,
+    isFinishingFirst: isFinishingFirst(queue),
     startsAt: isSpeaking ? null : (queued?.run_after ?? null),
-    hasRound: round !== null,
+    hasRound: round !== null && !round.private,
     acts: actsOf(queue, isSpeaking),
     slots: slotsOf(queue),
   }
@@ -42,13 +44,20 @@ export function droppedBy(before, after) {
   return [...new Set(missed)].filter((id) => !again.has(id))
 }
 
+// Whether the running run belongs to an earlier round. It is unknown of two private ones.
+function isFinishingFirst({ round, running_run: running }) {
+  if (!running || !round || (running.private && round.private)) return false
+  return running.round_id !== round.id
+}
+
 // Returns the controls that the server allows: pause an active round, resume a paused one when no run
-// is active, retry a failed one.
+// is active, retry a failed one. Only those who see the replies of a round may retry or skip one.
 function actsOf({ round, queued_run: queued, running_run: running }, isSpeaking) {
   if (!round) return queued && !isSpeaking ? ["stop"] : []
-  if (round.state === "failed") return ["retry", "skip"]
-  if (round.state !== "paused") return ["pause", "skip"]
-  return running || queued ? ["skip"] : ["resume", "skip"]
+  const skip = round.private ? [] : ["skip"]
+  if (round.state === "failed") return round.private ? [] : ["retry", ...skip]
+  if (round.state !== "paused") return ["pause", ...skip]
+  return running || queued ? skip : ["resume", ...skip]
 }
 
 // Returns the slots of the round with their state: spoken, skipped, speaking, failed, next or pending.

@@ -22,13 +22,13 @@ export default class RunNotice {
 
   // Restores the failed run of a snapshot, whose event may have been missed.
   restore(failed, tail) {
-    if (failed && this.isEmpty) this.#run = { ...failed, tailSeq: tail?.seq ?? 0 }
+    if (failed && !failed.private && this.isEmpty) this.#run = { ...failed, tailSeq: tail?.seq ?? 0 }
   }
 
   // Finds the last failed or canceled run for a tab that was opened later.
   recall(runs, queue, tail) {
     const newest = [...runs].sort((a, b) => a.run_seq - b.run_seq).at(-1)
-    if (!newest || !["failed", "canceled"].includes(newest.status)) return
+    if (!newest || newest.private || !["failed", "canceled"].includes(newest.status)) return
     if (wasOnlyPlanned(newest, newest.status)) return
     if (tail && Date.parse(tail.created_at) > Date.parse(newest.finished_at ?? newest.created_at)) return
     this.#run = { ...newest, tailSeq: tail?.seq ?? 0 }

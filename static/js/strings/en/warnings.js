@@ -19,6 +19,8 @@ export default {
     one: "{n} file that the card does not use was skipped: “{name}”.",
     other: "{n} files that the card does not use were skipped, such as “{name}”.",
   },
+  "warning.audience_unknown":
+    "A whisper is to a member who is not in the file; fewer members see it.",
   "warning.assets_missing": {
     one: "{n} asset of the card is not in the file.",
     other: "{n} assets of the card are not in the file.",

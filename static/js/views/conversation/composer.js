@@ -14,6 +14,7 @@ import CopilotPanel from "./copilot_panel.js"
 import MentionList from "./mention_list.js"
 import SlowModeNotice from "./slow_mode_notice.js"
 import PersonaSwitch from "./persona_switch.js"
+import WhisperBar from "../whispers/whisper_bar.js"
 
 const SEND_TYPING_EVERY_MS = 3000
 const STOPS_TYPING_AFTER_MS = 5000
@@ -32,6 +33,7 @@ export default class Composer {
   #stop
   #counter = new ComposerCounter()
   #pictures
+  #whisper
   #box
   #quote
   #copilotButton
@@ -98,7 +100,7 @@ export default class Composer {
       blur: () => this.#onBlur(),
       click: () => this.#mentions.update(),
     }
-    const label = { "aria-label": t("composer.field"), "aria-describedby": "composer-slow composer-count" }
+    const label = { "aria-label": t("composer.field"), "aria-describedby": "composer-whisper composer-slow composer-count" }
     const enter = TOUCH.matches ? "enter" : "send"
     this.#field = el("textarea", {
       class: "composer__field",
@@ -114,6 +116,7 @@ export default class Composer {
       hidden: true,
       click: () => this.#onStop(),
     })
+    this.#whisper = new WhisperBar(this.#parts, () => this.#update())
     this.#copilotPanel = new CopilotPanel(this.#parts, { onChoose: (text) => this.#insertCandidate(text) })
     this.#copilotButton = iconButton("spark", t("copilot_panel.open"), {
       class: "composer__help",
@@ -137,16 +140,17 @@ export default class Composer {
     })
     this.#personaSwitch = new PersonaSwitch(this.#parts)
     this.#pictures = new ComposerPictures(this.#parts, this.#conversationId, () => this.#update())
-    const tools = [this.#personaSwitch.node, this.#pictures.button, this.#oocButton, this.#copilotButton]
+    const buttons = [this.#whisper.button, this.#pictures.button, this.#oocButton, this.#copilotButton]
     this.#quote = new ComposerQuote(() => this.#removeQuote())
     this.#box = el(
       "div",
       { class: "composer__box", on: { keydown: (event) => this.#onBoxKey(event) } },
       this.#copilotPanel.node,
       this.#mentions.node,
+      this.#whisper.node,
       this.#quote.node,
       this.#pictures.node,
-      el("div", { class: "composer__row" }, ...tools, this.#field, this.#stop, this.#send),
+      el("div", { class: "composer__row" }, this.#personaSwitch.node, ...buttons, this.#field, this.#stop, this.#send),
       this.#slowMode.node,
       this.#counter.node,
     )
@@ -169,6 +173,7 @@ export default class Composer {
       this.#onInput()
     }
     this.#quote.update(replyTo)
+    this.#whisper.answer(replyTo)
     if ((replyTo || returnedText !== null) && !this.#box.hidden) this.#field.focus()
   }
 
@@ -188,13 +193,14 @@ export default class Composer {
     const isRunning = store.openConversation.isRunning && may(store.openSpace?.my_role, "control")
     const isEmpty = this.#field.value.trim() === "" && this.#pictures.isEmpty
     const focused = document.activeElement
+    this.#whisper.update(this.#field.value)
     this.#field.placeholder = this.#placeholder()
     // Stop replaces Send; with text in the field both are shown.
     this.#stop.hidden = !isRunning
     this.#send.hidden = isRunning && isEmpty
     this.#slowMode.show(this.#parts.conversation.slowUntil())
     this.#send.disabled =
-      isEmpty || !this.#pictures.isReady || isTooLong(this.#field.value) || this.#slowMode.isWaiting
+      isEmpty || isTooLong(this.#field.value) || this.#slowMode.isWaiting || !this.#canSendParts
     if ((focused === this.#send && this.#send.hidden) || (focused === this.#stop && this.#stop.hidden))
       this.#field.focus()
     this.#counter.update(this.#field.value)
@@ -266,6 +272,7 @@ export default class Composer {
   #placeholder() {
     const { openSpace: space, openRoster: roster } = this.#parts.store
     if (this.#isOoc) return t("composer.placeholder_ooc")
+    if (this.#whisper.isWhisper) return t("whisper.placeholder")
     if (roster.characters.length === 1)
       return t("composer.placeholder_one", { name: roster.characters[0].display_name })
     return t("composer.placeholder", { name: space?.name ?? "" })
@@ -341,13 +348,15 @@ export default class Composer {
       personas.load().catch(() => {}).finally(() => this.#root.requestSubmit())
       return
     }
-    // Without a text after it, the name of a persona only chooses the persona.
+    // Without a text after it, the name of a persona only chooses the persona, and `/w Name` the audience.
     const named = readPrefix(content, store.personas)
     if (named) this.#personaSwitch.choose(named.persona)
     const persona = named?.persona ?? personas.current
-    const text = named?.text ?? content
+    const whisper = this.#whisper.take(named?.text ?? content)
+    if (!whisper) return
+    const text = whisper.text
     const mentions = this.#mentions.idsIn(text)
-    const fields = { ...(this.#isOoc && { is_ooc: true }), ...(mentions.length > 0 && { mentions }) }
+    const fields = { ...whisper.fields, ...(this.#isOoc && { is_ooc: true }), ...(mentions.length > 0 && { mentions }) }
     const isOnlyName = text.trim() === "" && this.#pictures.isEmpty
     if (!isOnlyName && store.openConversation?.conversationId !== this.#conversationId) return
     const attachments = isOnlyName ? [] : this.#pictures.take()
@@ -363,6 +372,10 @@ export default class Composer {
     this.#update()
     if (!isOnlyName) this.#callbacks.onSent()
     this.#field.focus()
+  }
+
+  get #canSendParts() {
+    return this.#pictures.isReady && !this.#whisper.isBlocked
   }
 
   async #onStop() {

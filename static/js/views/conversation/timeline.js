@@ -363,9 +363,10 @@ export default class TimelineView {
 
   // Marks the newest message as read if it is visible.
   #markRead = () => {
-    const { tail } = this.openConversation.timeline
-    if (!tail || document.hidden || !this.scroll.isPinned || !this.#isAtEnd) return
-    this.#readSeq = tail.seq
+    const { newestSeq } = this.openConversation.timeline
+    if (newestSeq === 0 || document.hidden || !this.scroll.isPinned || !this.#isAtEnd) return
+    // Whispers of others may follow: they count, but they are not shown.
+    this.#readSeq = Math.max(newestSeq, this.#parts.store.openConversationDocument?.last_seq ?? 0)
     this.#sendRead()
   }
 

@@ -9,6 +9,7 @@ import { avatar } from "../components/avatar.js"
 import { button, iconButton } from "../components/button.js"
 import { loadModule, openCharacterDialog, openInviteDialog } from "../on_demand.js"
 import Sortable from "../components/sortable.js"
+import { inheritedAudience, triggerLabel } from "../whispers/reply_audience.js"
 
 const MOVES = ["Alt+ArrowUp", "Alt+ArrowDown"]
 
@@ -62,7 +63,7 @@ export default class MembersTab {
       store.on("roster", () => this.#update()),
       store.on("spaces", () => this.#update()),
       store.on("providers", () => this.#update()),
-      store.onAny(["presence", "restored"], () => this.#update()),
+      store.onAny(["presence", "restored", "messages"], () => this.#update()),
     ]
     this.#sortable.mount()
     this.#update()
@@ -112,7 +113,9 @@ export default class MembersTab {
     const { position, ...shown } = member
     const { providers } = this.#parts.store
     const models = isOpen ? providers : modelChoiceOf(member, providers)
-    const signature = JSON.stringify([shown, presence, canOpen, isOpen, role, models])
+    const speaker = { id: member.id, name: member.display_name }
+    const label = triggerLabel(store, speaker, inheritedAudience(store))
+    const signature = JSON.stringify([shown, presence, canOpen, isOpen, role, models, label])
     if (node.dataset.signature === signature) return
     const focused = node.contains(document.activeElement) ? document.activeElement.dataset.act : null
     node.dataset.signature = signature
@@ -120,7 +123,7 @@ export default class MembersTab {
     node.classList.toggle("member--open", isOpen)
     replace(
       node,
-      this.#row(member, { presence, canOpen, isOpen, role }),
+      this.#row(member, { presence, canOpen, isOpen, role, triggerLabel: label }),
       isOpen && this.#details.build(member, role),
     )
     if (focused) node.querySelector(`[data-act="${focused}"]`)?.focus()
@@ -136,7 +139,7 @@ export default class MembersTab {
     return member.id === this.#parts.store.myMembership?.id
   }
 
-  #row(member, { presence, canOpen, isOpen, role }) {
+  #row(member, { presence, canOpen, isOpen, role, triggerLabel: speakLabel }) {
     const isCharacter = member.kind === "character"
     const name = member.display_name
     const label = [
@@ -153,7 +156,7 @@ export default class MembersTab {
       isCharacter &&
       may(role, "generate") &&
       member.participation !== "observer" &&
-      iconButton("speak", t("queue.trigger", { name }), {
+      iconButton("speak", speakLabel, {
         look: "small",
         "data-act": "speak",
         click: () => this.#try(() => this.#parts.conversation.generate(member.id)),

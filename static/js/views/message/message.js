@@ -5,12 +5,14 @@ import { t } from "../../base/i18n.js"
 import { showServerHtml } from "../../base/server_html.js"
 import { fullTime, timeOfDay } from "../../base/time.js"
 import { splitParagraphs } from "../../models/message/emphasis.js"
+import { audienceOf } from "../../models/whispers/audience.js"
 import { isOoc } from "../../models/message/out_of_character.js"
 import { languageOf } from "../../models/message/text_language.js"
 import { avatar, hueClass } from "../components/avatar.js"
 import { button } from "../components/button.js"
 import { explain } from "../components/error_messages.js"
 import { translationNotes, translationSignature } from "./translation_notes.js"
+import { whisperedTo } from "../whispers/recipient_names.js"
 import { isTargetGone } from "../../models/conversation/quote.js"
 import MessagePictures from "./message_pictures.js"
 import ReactionsView from "./reactions.js"
@@ -18,6 +20,7 @@ import QuoteLine, { quoteSignature } from "./quote_line.js"
 import ReasoningView from "./reasoning.js"
 import StreamText, { paragraphNode } from "./stream_text.js"
 import ToolCallsView from "./tool_calls.js"
+import WhisperMark from "../whispers/whisper_mark.js"
 
 export default class MessageView {
   node
@@ -25,6 +28,7 @@ export default class MessageView {
   #context
   #avatar = el("div", { class: "message__avatar" })
   #head = el("header", { class: "message__head" })
+  #whisper = new WhisperMark()
   #quote
   #reasoning = new ReasoningView()
   #tools = new ToolCallsView()
@@ -44,7 +48,7 @@ export default class MessageView {
     this.#reactions = new ReactionsView(context)
     this.#pictures = new MessagePictures((all, index) => context.onOpenPicture(all, index))
     this.#quote = new QuoteLine((id) => context.onReveal(id))
-    const before = [this.#quote.node, this.#reasoning.node, this.#tools.node]
+    const before = [this.#whisper.node, this.#quote.node, this.#reasoning.node, this.#tools.node]
     const after = [this.#pictures.node, this.#reactions.node, this.#foot]
     const main = el("div", { class: "message__main" }, this.#head, before, this.#body, after)
     this.node = el("article", { class: "message", tabindex: "-1" }, this.#avatar, main)
@@ -84,6 +88,7 @@ export default class MessageView {
       author.person,
       author.url,
       author.isOwn,
+      author.whisperedTo,
       message?.rev,
       message?.visibility,
       message?.is_ooc,
@@ -98,7 +103,8 @@ export default class MessageView {
     ].join("|")
   }
 
-  #author({ kind, message, authorId, persona }) {
+  #author(row) {
+    const { kind, message, authorId, persona } = row
     const member = this.#context.roster().byId(authorId)
     const isOwn = kind === "pending" || (authorId !== null && authorId === this.#context.myMembershipId())
     const person =
@@ -106,8 +112,11 @@ export default class MessageView {
       member?.display_name ??
       (isOwn ? this.#context.userName() : t("message.unknown_author"))
     const isRemoved = member?.status === "removed"
-    if (persona) return { name: persona.name, person, url: persona.avatar_url ?? null, isOwn, isRemoved }
-    return { name: person, person: null, url: member?.avatar_url ?? null, isOwn, isRemoved }
+    const audience = audienceOf(row)
+    const whisperTo = whisperedTo(this.#context.roster(), this.#context.myMembershipId(), audience, authorId)
+    const common = { isOwn, isRemoved, whisperedTo: whisperTo }
+    if (persona) return { name: persona.name, person, url: persona.avatar_url ?? null, ...common }
+    return { name: person, person: null, url: member?.avatar_url ?? null, ...common }
   }
 
   #show(row, author) {
@@ -123,8 +132,9 @@ export default class MessageView {
     node.classList.toggle("message--starts", row.startsGroup)
     node.classList.toggle("message--excluded", message?.visibility === "excluded")
     node.classList.toggle("message--ooc", isOoc(row))
-    const about = { name: author.name, time: timeOfDay(row.at) }
-    node.setAttribute("aria-label", isOoc(row) ? t("message.label_ooc", about) : t("message.label", about))
+    node.classList.toggle("message--whisper", author.whisperedTo !== null)
+    node.setAttribute("aria-label", labelOf(row, author))
+    this.#whisper.update(author.whisperedTo)
     this.#showHead(row, author)
     this.#quote.update(message?.reply_to ?? row.entry?.replyTo ?? null)
     this.#reasoning.update(message)
@@ -203,6 +213,12 @@ export default class MessageView {
       button(t("discard"), { look: "small quiet", click: () => onDiscard(clientId) }),
     ]
   }
+}
+
+function labelOf(row, { name, whisperedTo: names }) {
+  const about = { name, time: timeOfDay(row.at) }
+  if (names !== null) return t("whisper.message_label", { ...about, names })
+  return isOoc(row) ? t("message.label_ooc", about) : t("message.label", about)
 }
 
 // The person behind a persona.

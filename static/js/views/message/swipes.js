@@ -121,7 +121,7 @@ export default class Swipes {
   // Private
 
   #isTail(message) {
-    return this.#parts.store.openConversation?.timeline.tail?.id === message.id
+    return this.#parts.store.openConversation?.timeline.isNewest(message)
   }
 
   // Selects a swipe. If other messages follow, they may have answered another one: a notice says so.

@@ -134,7 +134,8 @@ export default class RunsTab {
   }
 
   #fill(node, run) {
-    const name = this.#parts.store.openRoster.nameOf(run.speaker_space_membership_id) ?? t("message.unknown_author")
+    const speaker = this.#parts.store.openRoster.nameOf(run.speaker_space_membership_id)
+    const name = run.private ? t("runs.private") : (speaker ?? t("message.unknown_author"))
     const signature = JSON.stringify([name, run])
     if (node.dataset.signature === signature) return
     node.dataset.signature = signature
@@ -151,7 +152,7 @@ export default class RunsTab {
     const isTold = wasAsked && may(this.#parts.store.openSpace?.my_role, "prompt")
     replace(
       node.querySelector(".run__facts"),
-      detailList(detailsOf(run)),
+      !run.private && detailList(detailsOf(run)),
       isTold &&
         button(t("prompt.of_run"), {
           look: "small quiet",

@@ -1,6 +1,6 @@
 // The bar above the composer: current and next speaker, the controls of the queue, or, if no reply is
 // queued, the characters to trigger.
-import { el, replace } from "../../base/dom.js"
+import { el, icon, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { CONVERSATION_EVENTS } from "../../models/conversation/open_conversation.js"
 import { describeAutoMode } from "../../models/queue/auto_mode.js"
@@ -12,6 +12,7 @@ import { button, iconButton } from "../components/button.js"
 import Countdown from "../components/countdown.js"
 import { slotStrip } from "./queue_slots.js"
 import QueueText from "./queue_text.js"
+import { inheritedAudience, triggerLabel, visibleTo } from "../whispers/reply_audience.js"
 import { openNextSpeakerDialog, openRoundDialog } from "../on_demand.js"
 
 const EVENTS = CONVERSATION_EVENTS.filter((name) => name !== "typing" && name !== "presence")
@@ -27,6 +28,8 @@ export default class QueueBar {
   #actions = el("div", { class: "queue__actions" })
   #box
   #signature = null
+  // The newest message, if it is a whisper that is to be answered publicly.
+  #publicAfter = null
   #rules = null
   #stops = []
 
@@ -95,9 +98,14 @@ export default class QueueBar {
     const { store } = this.#parts
     const { openConversation, openSpace: space, openConversationDocument: conversation, openRoster: roster } = store
     const facts = describe(openConversation)
+    const inherited = facts.state === "idle" && may(space?.my_role, "generate") ? inheritedAudience(store) : null
+    const isPublic = inherited !== null && this.#publicAfter === openConversation.timeline.tail.id
     const turnsLeft = openConversation.queue.turnsLeft ?? conversation?.auto_mode_turns_left
     return {
       facts,
+      inherited,
+      isPublic,
+      repliesTo: inherited && visibleTo(store, isPublic ? null : inherited),
       role: space?.my_role ?? null,
       order: space?.reply_order ?? null,
       auto: describeAutoMode({ space, turnsLeft, state: facts.state }),
@@ -115,10 +123,12 @@ export default class QueueBar {
     }
   }
 
-  #buttons({ facts, members, role, auto }) {
+  #buttons(view) {
+    const { facts, members, role, auto } = view
     const isIdle = facts.state === "idle"
     return [
-      isIdle && may(role, "generate") && this.#speakers(members.filter((member) => member.isSpeaker)),
+      view.inherited && this.#publicButton(view.isPublic),
+      isIdle && may(role, "generate") && this.#speakers(members.filter((member) => member.isSpeaker), view),
       may(role, "control") && facts.acts.map((name) => this.#control(name)),
       facts.hasRound && this.#roundButton(),
       members.some((member) => member.isSpeaker) && this.#oddsButton(),
@@ -126,7 +136,21 @@ export default class QueueBar {
     ]
   }
 
-  #speakers(speakers) {
+  // Whether the reply to a whisper will be a whisper.
+  #publicButton(isPublic) {
+    return button(t("whisper.reply_publicly"), {
+      look: "small quiet",
+      "aria-pressed": String(isPublic),
+      "data-act": "public",
+      click: () => {
+        this.#publicAfter = isPublic ? null : this.#parts.store.openConversation.timeline.tail.id
+        this.#update()
+      },
+    })
+  }
+
+  #speakers(speakers, { inherited, isPublic }) {
+    const audience = isPublic ? null : inherited
     if (speakers.length === 0) return null
     return el(
       "div",
@@ -134,7 +158,7 @@ export default class QueueBar {
       el(
         "div",
         { class: "queue__speakers" },
-        speakers.map((speaker) => this.#speaker(speaker)),
+        speakers.map((speaker) => this.#speaker(speaker, audience, isPublic)),
       ),
       button(el("span", { class: "button__label" }, t("queue.anyone")), {
         look: "small quiet",
@@ -142,14 +166,19 @@ export default class QueueBar {
         title: t("queue.generate"),
         "aria-label": t("queue.generate"),
         "data-act": "generate",
-        click: (event) => this.#act(event, () => this.#parts.conversation.generate()),
+        click: (event) => this.#act(event, () => this.#generate(null, isPublic)),
       }),
     )
   }
 
-  #speaker({ id, name, url, isMuted }) {
-    const label = isMuted ? t("queue.trigger_muted", { name }) : t("queue.trigger", { name })
-    const click = (event) => this.#act(event, () => this.#parts.conversation.generate(id))
+  #generate(speakerId, isPublic) {
+    return this.#parts.conversation.generate(speakerId, isPublic ? null : undefined)
+  }
+
+  #speaker(speaker, audience, isPublic) {
+    const { id, name, url, isMuted } = speaker
+    const label = triggerLabel(this.#parts.store, speaker, audience)
+    const click = (event) => this.#act(event, () => this.#generate(id, isPublic))
     return el(
       "button",
       {
@@ -161,6 +190,7 @@ export default class QueueBar {
         on: { click },
       },
       avatar({ name, url, size: "small" }),
+      audience?.includes(id) && el("span", { class: "slot__mark" }, icon("lock")),
     )
   }
 

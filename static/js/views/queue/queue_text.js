@@ -30,7 +30,7 @@ export default class QueueText {
   // No reply is queued
 
   #hint(view) {
-    return [this.#whoseTurn(view), this.#autoRests(view.auto)]
+    return [view.repliesTo ?? this.#whoseTurn(view), this.#autoRests(view.auto)]
       .filter(Boolean)
       .map((text) => el("span", { class: "queue__hint" }, text))
   }
@@ -75,9 +75,11 @@ export default class QueueText {
     ]
   }
 
-  #first({ state, isSpeaking, now, next }) {
+  #first({ state, isSpeaking, isPrivate, now, next }) {
+    if (isPrivate && isSpeaking) return t("queue.private_writing")
     if (isSpeaking && now) return t("queue.speaking", { name: this.#name(now) })
     if (state === "paused") return t("queue.paused")
+    if (isPrivate) return state === "failed" ? t("queue.private_failed") : t("queue.private_next")
     if (state === "failed") return t("queue.failed", { name: this.#name(next) })
     return next && t("queue.next_alone", { name: this.#name(next) })
   }

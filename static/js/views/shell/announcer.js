@@ -14,8 +14,9 @@ export default class Announcer {
 
   announce(messages) {
     for (const message of messages) {
-      const name = message.persona?.name ?? message.author_name
-      this.#root.append(el("p", {}, t("announce.message", { name, text: textOf(message) })))
+      const values = { name: message.persona?.name ?? message.author_name, text: textOf(message) }
+      const text = message.audience ? t("whisper.announce", values) : t("announce.message", values)
+      this.#root.append(el("p", {}, text))
     }
     while (this.#root.children.length > KEPT) this.#root.firstElementChild.remove()
   }
