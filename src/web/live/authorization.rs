@@ -1,7 +1,8 @@
 //! Checks the credential of a live socket after it opens, and its subscriptions again whenever
 //! permissions change.
 //!
-//! A subscription whose right was lost ends. If a check itself fails, the socket closes: its client
+//! A subscription whose right was lost ends. An admin who is removed from a space keeps the right to read
+//! it, but not the membership: the client must subscribe again, without it. If a check itself fails, the socket closes: its client
 //! reconnects and subscribes again, and receives nothing until then.
 
 use actix_web::web::Data;
@@ -82,11 +83,11 @@ impl AccessGuard {
         subscriptions: &Subscriptions,
         space: Option<SpaceId>,
     ) {
-        let (conversations, spaces) = subscriptions.list_for_space(space);
-        if conversations.is_empty() && spaces.is_empty() {
+        let subscribed = subscriptions.list_for_space(space);
+        if subscribed.is_empty() {
             return;
         }
-        let review = queries::review_access(app.clone(), caller, conversations, spaces);
+        let review = queries::review_access(app.clone(), caller, subscribed);
         self.review = Some(review.map(ReviewResult::Rights).boxed_local());
     }
 }

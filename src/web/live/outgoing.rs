@@ -1,9 +1,10 @@
 //! Processes the queued items of a live socket's outbox: filters and sends events, completes
 //! subscriptions, and acts on control events and access checks.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use base::ids::{ConversationId, SpaceId};
+use base::ids::{ConversationId, MembershipId, SpaceId};
 use realtime::envelope::{Envelope, Payload, SocketControl};
 use realtime::outbox::NextItem;
 use realtime::topic::Topic;
@@ -264,12 +265,31 @@ impl LiveSession {
         for space_id in revoked.spaces {
             self.send(&UnsubscribedSpace { space_id, reason }).await?;
         }
-        match rejected {
-            Some(opening) => {
-                self.send_error(Some(opening.frame_id), ApiError::not_found())
-                    .await
-            }
-            None => Ok(()),
+        if let Some(opening) = rejected {
+            self.send_error(Some(opening.frame_id), ApiError::not_found())
+                .await?;
         }
+        self.end_memberships(&revoked.memberships).await
+    }
+
+    /// Continues without memberships that ended, for an admin: clients must subscribe again, because they
+    /// show what only members see, for example the stream of a whispered reply.
+    async fn end_memberships(
+        &mut self,
+        ended: &HashSet<MembershipId>,
+    ) -> Result<(), DisconnectReason> {
+        for id in self.subscriptions.take_memberships(ended) {
+            match self.pending_for(id) {
+                Some(pending) => {
+                    // Its snapshot may have been read for the member.
+                    pending.has_gap = true;
+                    let message = "Your membership ended meanwhile. Subscribe again.";
+                    self.reject_subscribe(ApiError::new(503, "internal", message))
+                        .await?;
+                }
+                None => self.send_resync(id).await?,
+            }
+        }
+        Ok(())
     }
 }

@@ -1,6 +1,8 @@
 //! Runs the database queries of a live socket (open a subscription, check access) on the main
 //! runtime, which owns the database connections; the socket itself runs on a web worker.
 
+use std::collections::HashSet;
+
 use actix_web::web::Data;
 use base::ids::{ConversationId, MembershipId, RunId, SpaceId};
 
@@ -9,6 +11,7 @@ use crate::runs::store::run_view::RunDocument;
 use crate::spaces::permissions::Action;
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::space_access;
+use crate::web::extract::space_access::SpaceAccess;
 use crate::web::ws::socket_caller::{SocketCaller, is_not_found, refresh, run_on_main};
 
 /// The start of a subscription.
@@ -95,11 +98,38 @@ pub async fn require_typing(
     .await
 }
 
-/// Subscriptions to which a user has lost the right.
+/// The subscriptions of a socket, each with the membership under which it was made.
+#[derive(Clone, Debug, Default)]
+pub struct SubscriptionList {
+    pub conversations: Vec<(ConversationId, Option<MembershipId>)>,
+    pub spaces: Vec<(SpaceId, Option<MembershipId>)>,
+}
+
+impl SubscriptionList {
+    /// Returns whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.conversations.is_empty() && self.spaces.is_empty()
+    }
+}
+
+/// What a user has lost since they subscribed.
 #[derive(Debug, Default)]
 pub struct RevokedAccess {
+    /// The conversations and spaces that they may no longer see.
     pub conversations: Vec<ConversationId>,
     pub spaces: Vec<SpaceId>,
+    /// The memberships that ended in spaces that they still see, as admins.
+    pub memberships: HashSet<MembershipId>,
+}
+
+impl RevokedAccess {
+    /// Records the membership of a subscription if it is no longer the user's. A subscription without
+    /// one loses nothing.
+    fn note_membership(&mut self, before: Option<MembershipId>, now: &SpaceAccess) {
+        let now = now.membership.as_ref().map(|it| it.id);
+        self.memberships
+            .extend(before.filter(|it| now != Some(*it)));
+    }
 }
 
 /// Checks all subscriptions again.
@@ -109,31 +139,33 @@ pub struct RevokedAccess {
 pub async fn review_access(
     app: Data<App>,
     caller: SocketCaller,
-    conversations: Vec<ConversationId>,
-    spaces: Vec<SpaceId>,
+    subscribed: SubscriptionList,
 ) -> ApiResult<RevokedAccess> {
     run_on_main(app, move |app| async move {
         let caller = refresh(&app, caller).await;
         let caller = match caller {
             Err(error) if is_not_found(&error) => {
+                let conversations = subscribed.conversations.into_iter();
+                let spaces = subscribed.spaces.into_iter();
                 return Ok(RevokedAccess {
-                    conversations,
-                    spaces,
+                    conversations: conversations.map(|(id, _)| id).collect(),
+                    spaces: spaces.map(|(id, _)| id).collect(),
+                    memberships: HashSet::new(),
                 });
             }
             other => other?,
         };
         let mut revoked = RevokedAccess::default();
-        for id in conversations {
+        for (id, membership) in subscribed.conversations {
             match space_access::load_conversation_access(&app, &caller, id).await {
                 Err(error) if is_not_found(&error) => revoked.conversations.push(id),
-                other => drop(other?),
+                other => revoked.note_membership(membership, &other?.space_access),
             }
         }
-        for id in spaces {
+        for (id, membership) in subscribed.spaces {
             match space_access::load_space_access(&app, &caller, id).await {
                 Err(error) if is_not_found(&error) => revoked.spaces.push(id),
-                other => drop(other?),
+                other => revoked.note_membership(membership, &other?),
             }
         }
         Ok(revoked)

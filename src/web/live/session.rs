@@ -260,7 +260,10 @@ impl LiveSession {
 
     /// Answers a failed `subscribe` with its error. After a temporary error, an existing subscription
     /// continues; any other error ends it.
-    async fn reject_subscribe(&mut self, error: ApiError) -> Result<(), DisconnectReason> {
+    pub(super) async fn reject_subscribe(
+        &mut self,
+        error: ApiError,
+    ) -> Result<(), DisconnectReason> {
         let Some(pending) = self.pending.take() else {
             return Ok(());
         };

@@ -14,6 +14,7 @@ use realtime::topic::Topic;
 use realtime::typing_users::TypingKey;
 
 use crate::app::App;
+use crate::web::live::queries::SubscriptionList;
 use crate::web::live::subscription_filter::SubscriptionFilter;
 
 /// The subscriptions of one socket.
@@ -178,12 +179,33 @@ impl Subscriptions {
     }
 
     /// Returns the subscriptions of a space, or all: conversations, and the spaces themselves.
-    pub fn list_for_space(&self, space: Option<SpaceId>) -> (Vec<ConversationId>, Vec<SpaceId>) {
+    pub fn list_for_space(&self, space: Option<SpaceId>) -> SubscriptionList {
         let is_selected = |it: SpaceId| space.is_none_or(|space| space == it);
         let conversations = self.conversations.iter();
-        let conversations = conversations.filter(|(_, ear)| is_selected(ear.space));
-        let spaces = self.spaces.keys().copied().filter(|it| is_selected(*it));
-        (conversations.map(|(id, _)| *id).collect(), spaces.collect())
+        let conversations = conversations.filter(|(_, it)| is_selected(it.space));
+        let spaces = self.spaces.iter().filter(|(id, _)| is_selected(**id));
+        SubscriptionList {
+            conversations: conversations.map(|(id, it)| (*id, it.membership)).collect(),
+            spaces: spaces.map(|(id, membership)| (*id, *membership)).collect(),
+        }
+    }
+
+    /// Takes these memberships, which have ended, from the subscriptions; returns the conversations that
+    /// had one of them.
+    pub fn take_memberships(&mut self, ended: &HashSet<MembershipId>) -> Vec<ConversationId> {
+        let is_ended = |it: &mut MembershipId| ended.contains(it);
+        for membership in self.spaces.values_mut() {
+            membership.take_if(is_ended);
+        }
+        let mut changed = Vec::new();
+        for (id, subscription) in &mut self.conversations {
+            if let Some(membership) = subscription.membership.take_if(is_ended) {
+                self.app.presence.leave(*id, membership, self.is_away);
+                changed.push(*id);
+            }
+        }
+        self.stop_typing(|it| ended.contains(&it.membership));
+        changed
     }
 
     /// Records that the user is away, or back.
@@ -227,11 +249,15 @@ impl Subscriptions {
 
 impl Drop for Subscriptions {
     fn drop(&mut self) {
-        let (conversations, spaces) = self.list_for_space(None);
-        for id in conversations.into_iter().chain(self.pending) {
+        let SubscriptionList {
+            conversations,
+            spaces,
+        } = self.list_for_space(None);
+        let conversations = conversations.into_iter().map(|(id, _)| id);
+        for id in conversations.chain(self.pending) {
             self.remove(id);
         }
-        for id in spaces {
+        for (id, _) in spaces {
             self.remove_space(id);
         }
         self.stop_typing(|_| true);

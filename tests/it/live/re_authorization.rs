@@ -142,6 +142,46 @@ async fn a_member_removed_during_the_snapshot_gets_none() {
 }
 
 #[tokio::test]
+async fn an_admin_removed_during_the_snapshot_must_subscribe_again() {
+    if !TestBackend::Postgres.is_available() {
+        eprintln!("not run: TROUPE_TEST_POSTGRES_URL is not set");
+        return;
+    }
+    let fixture = LiveFixture::open_on(TestBackend::Postgres, &[], |_| {}).await;
+    fixture.post(&fixture.ann, "Between us.").await;
+    let path = format!("/api/admin/users/{}", fixture.bobs_id);
+    expect(
+        200,
+        fixture.ann.patch(&path, json!({"role": "admin"})).await,
+    );
+    let client = fixture.bobs_ws_client().await;
+    let mut holder = DatabaseFacts::open(&fixture.house.database).await;
+    let mut facts = DatabaseFacts::open(&fixture.house.database).await;
+
+    holder.execute("BEGIN; LOCK TABLE message_swipes").await;
+    let again = json!({"id": 77, "op": "subscribe", "conversation_id": fixture.conversation});
+    client.send_text(&again.to_string()).await;
+    wait_for_blocked_query(&mut facts).await;
+    let path = format!("/api/memberships/{}", fixture.bobs_seat);
+    expect(204, fixture.ann.delete(&path).await);
+    client
+        .wait_for("a resync", |it| it["type"] == "resync")
+        .await;
+    holder.execute("COMMIT").await;
+
+    let answer = client.wait_for("the answer", |it| it["re"] == 77).await;
+    assert_eq!(code(&answer), "internal");
+    let again = client.subscribe(fixture.conversation.0, None).await;
+    assert_eq!(again["ok"], true);
+    publish_text(&fixture, "public");
+    wait_for_note(&client, "public").await;
+    let answers = client.log().into_iter().filter(|it| it["re"] == 77);
+    assert_eq!(answers.count(), 1);
+    assert!(!is_present(&fixture));
+    fixture.close().await;
+}
+
+#[tokio::test]
 async fn a_reset_client_with_a_temporary_rejection_receives_no_events_until_it_resubscribes() {
     let fixture = LiveFixture::open().await;
     let client = fixture.bobs_ws_client().await;

@@ -1,12 +1,18 @@
 //! Revoked permissions take effect immediately, also on open sockets.
 
+use std::sync::Arc;
+
+use base::ids::MembershipId;
 use futures::{SinkExt, StreamExt};
 use realtime::envelope::{Envelope, SocketControl};
+use realtime::receivers::Receivers;
+use realtime::topic::Topic;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
-use crate::live::fixture::{LiveFixture, Note, code};
+use crate::live::fixture::{LiveFixture, Note, code, register};
+use crate::support::backends::on_both;
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::http_client::{HttpClient, expect, id, token_of};
 use crate::support::ws_client::{WsClient, connect};
@@ -50,6 +56,51 @@ async fn a_removed_member_receives_no_more_events() {
     let again = client.subscribe(fixture.conversation.0, None).await;
     assert_eq!(again["error"]["code"], "not_found");
     fixture.close().await;
+}
+
+on_both! {
+    async fn a_removed_admin_reads_on_without_a_membership(backend) {
+        let fixture = LiveFixture::open_on(backend, &[], |_| {}).await;
+        let (reader, readers_id) = register(&fixture.house.base, "reader").await;
+        for user in [fixture.bobs_id.0, readers_id] {
+            let path = format!("/api/admin/users/{user}");
+            expect(200, fixture.ann.patch(&path, json!({"role": "admin"})).await);
+        }
+        let (bob, reader) = (fixture.bobs_ws_client().await, WsClient::subscribed(&reader, fixture.conversation.0).await);
+        for client in [&bob, &reader] {
+            client.call(json!({"op": "subscribe_space", "space_id": fixture.space})).await;
+        }
+        let publish = |topic, text: &str, receivers| {
+            let note = Note { text: text.into() };
+            let envelope = Envelope { receivers, ..Envelope::plain(topic, &note) };
+            fixture.house.app.hub.publish(envelope);
+        };
+        let bobs_seat = || Arc::from([MembershipId(fixture.bobs_seat)]);
+        let topics = [Topic::Conversation(fixture.conversation), Topic::Space(fixture.space)];
+        publish(topics[0], "to Bob", Receivers::Only(bobs_seat()));
+        bob.wait_for("the note", |it| it["text"] == "to Bob").await;
+
+        expect(204, fixture.ann.delete(&format!("/api/memberships/{}", fixture.bobs_seat)).await);
+        bob.wait_for("a resync", |it| it["type"] == "resync").await;
+        let again = bob.subscribe(fixture.conversation.0, None).await;
+
+        assert_eq!(again["ok"], true, "{again}");
+        assert!(fixture.house.app.presence.members(fixture.conversation).is_empty());
+        for topic in topics {
+            publish(topic, "whispered", Receivers::Only(bobs_seat()));
+            publish(topic, "of others", Receivers::Except(bobs_seat()));
+            publish(topic, "public", Receivers::Everyone);
+        }
+        for client in [&bob, &reader] {
+            let n_public = || client.log().iter().filter(|it| it["text"] == "public").count();
+            client.wait_for("both notes", |_| n_public() == 2).await;
+            let count = |text: &str| client.log().iter().filter(|it| it["text"] == text).count();
+            assert_eq!((count("whispered"), count("of others")), (0, 2));
+        }
+        let resyncs = [&bob, &reader].map(|client| client.log().iter().filter(|it| it["type"] == "resync").count());
+        assert_eq!(resyncs, [1, 0], "who never was a member is not disturbed");
+        fixture.close().await;
+    }
 }
 
 #[tokio::test]
