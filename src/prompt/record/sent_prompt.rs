@@ -126,8 +126,8 @@ impl SentPrompt {
         found
     }
 
-    /// Removes what comes from whispers in general, for those who did not hear all of them: blocks, lore
-    /// and the words by which memories were found. Messages and quotations stay.
+    /// Removes what comes from whispers in general, for those who did not hear all of them: blocks, lore,
+    /// and which memories were found, because a whisper may have caused it. Messages and quotations stay.
     pub fn without_derived_from_whispers(mut self) -> Self {
         self.pieces.retain(|it| match it {
             RecordedPiece::Block(block) => !block.is_from_whispers,
@@ -136,9 +136,7 @@ impl SentPrompt {
         if let Some(lore) = self.public_lore.take() {
             self.lore = lore;
         }
-        for it in &mut self.recalls {
-            it.matched.clear();
-        }
+        self.recalls.clear();
         self
     }
 

@@ -126,7 +126,7 @@ pub async fn list(
         return memory_search::search(&app, at, text, &filter, page.limit).await;
     }
     let found = memory::list_for_space(app.db.reader(), at.space.id, &filter, page).await?;
-    let recalls = LastRecalls::load(&app, at.space.id, &found.data).await?;
+    let recalls = LastRecalls::load(&app, at.space.id, &found.data, at.viewer()).await?;
     Ok(Json(found.map(|it| recalls.listed(&it, None))))
 }
 
@@ -336,7 +336,7 @@ async fn delete_in_scope(app: &App, space: SpaceId, scope: DeletionScope) -> Api
 }
 
 /// Returns which memories the prompt of a run contained and why, and which came close. Those that were
-/// deleted since are missing.
+/// deleted since are missing. The list is empty for those who did not hear all whispers of the prompt.
 #[utoipa::path(
     get,
     path = "/api/runs/{run_id}/memories",

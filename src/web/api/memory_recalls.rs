@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use base::ids::{RunId, SpaceId};
 
 use crate::app::App;
+use crate::conversations::audience::viewer::Viewer;
 use crate::memories::memory;
 use crate::runs::reading::prompt_runs;
 use crate::web::api::memory_bodies::{LastRecallView, ListedMemory};
@@ -14,18 +15,23 @@ use crate::web::error::ApiResult;
 pub struct LastRecalls(HashMap<RunId, LastRecallView>);
 
 impl LastRecalls {
-    /// Loads the last recalls of memories of a space that the caller may see. Runs whose prompt is no
-    /// longer stored are left out.
+    /// Loads the last recalls of memories of a space that the viewer may see. Runs that the viewer does not
+    /// see, and runs whose prompt is no longer stored, are left out.
     ///
     /// # Errors
     /// Returns 500 when the database fails.
-    pub async fn load(app: &App, space: SpaceId, rows: &[memory::Model]) -> ApiResult<Self> {
+    pub async fn load(
+        app: &App,
+        space: SpaceId,
+        rows: &[memory::Model],
+        viewer: Viewer,
+    ) -> ApiResult<Self> {
         let runs: HashSet<RunId> = rows.iter().filter_map(|it| it.last_recall_run_id).collect();
         if runs.is_empty() {
             return Ok(Self(HashMap::new()));
         }
-        let found = prompt_runs::list_in_space(app.db.reader(), space, runs.into_iter().collect());
-        let found = found.await?;
+        let (db, runs) = (app.db.reader(), runs.into_iter().collect());
+        let found = prompt_runs::list_in_space(db, space, runs, viewer).await?;
         let recalls = found.into_iter().map(|it| {
             let recall = LastRecallView {
                 run_id: it.id,

@@ -36,7 +36,7 @@ pub async fn search(
         let message = format!("Must have at most {MAX_SEARCH_CHARS} characters.");
         return Err(ApiError::invalid_value("q", message));
     }
-    let (space, db) = (at.space.id, app.db.reader());
+    let (space, db, viewer) = (at.space.id, app.db.reader(), at.viewer());
     // Chosen before the search, which returns only the best.
     let chosen = match filter.is_restrictive() {
         true => Some(
@@ -70,7 +70,7 @@ pub async fn search(
     }
     let ids = result.found.iter().map(|it| it.memory.id);
     let rows = memory::list_matching(db, space, filter, ids).await?;
-    let recalls = LastRecalls::load(app, space, &rows).await?;
+    let recalls = LastRecalls::load(app, space, &rows, viewer).await?;
     let mut rows: HashMap<MemoryId, memory::Model> =
         rows.into_iter().map(|it| (it.id, it)).collect();
     // Pinned memories are recalled for every prompt, but not found by every search.

@@ -70,6 +70,12 @@ impl RecallFixture {
                 .post_message(conversation, "Good morning.", None)
                 .await,
         );
+        self.generated_recall(conversation, n).await
+    }
+
+    /// As [`Self::recall_in`], as a reply to the newest message.
+    async fn generated_recall(&self, conversation: i64, n: i64) -> Value {
+        let owner = &self.owner;
         expect(202, owner.generate(conversation, Some(self.speaker)).await);
         let recall = poll::until("the recall is counted", async || {
             let memory = self.listed(owner, "").await;
@@ -103,6 +109,26 @@ on_both! {
         }
         let why = format!("/api/runs/{}/memories", last["run_id"].as_str().expect("an id"));
         assert_eq!(expect(200, bob.get(&why).await)["data"][0]["because"], "pinned");
+        it.app.close().await;
+    }
+
+    async fn a_recall_by_a_whispered_reply_is_shown_to_its_audience_alone(backend) {
+        let it = RecallFixture::open(backend).await;
+        let bob = HttpClient::register(&it.app.base, "bob").await;
+        it.owner.add_member(id(&it.space), &bob, "moderator").await;
+        let conversation = root_of(&it.space);
+        let whisper = json!({"content": "Good morning.", "audience": [it.speaker]});
+        let path = format!("/api/conversations/{conversation}/messages");
+        expect(201, it.owner.post(&path, whisper).await);
+
+        let private = it.generated_recall(conversation, 1).await;
+
+        for query in ["", "?q=ferry"] {
+            assert_eq!(it.listed(&it.owner, query).await["last_recall"], private, "{query}");
+            assert_eq!(it.listed(&bob, query).await["last_recall"], Value::Null, "{query}");
+        }
+        let public = it.recall_in(conversation, 2).await;
+        assert_eq!(it.listed(&bob, "").await["last_recall"], public);
         it.app.close().await;
     }
 

@@ -179,6 +179,28 @@ on_both! {
         stage.fixture.close().await;
     }
 
+    async fn memories_that_a_whisper_recalled_are_listed_for_its_audience_alone(backend) {
+        let stage = Stage::open(backend).await;
+        let admin = &stage.fixture.admin;
+        let memory = json!({"content": "A canary lives in the mine.", "kind": "event"});
+        expect(201, admin.post(&format!("/api/spaces/{}/memories", stage.space["id"]), memory).await);
+        stage.say("Good day.").await;
+
+        let (heard, sent) = stage.reply(stage.ada).await;
+        assert!(sent.contains("lives in the mine"), "the whisper recalls it: {sent}");
+        stage.say("Who keeps the canary?").await;
+        let (unheard, sent) = stage.reply(stage.vera).await;
+        assert!(sent.contains("lives in the mine"), "the post recalls it: {sent}");
+
+        for (run, n_of_bob) in [(heard, 0), (unheard, 1)] {
+            for (reader, n) in [(admin, 1), (&stage.bob, n_of_bob)] {
+                let listed = expect(200, reader.get(&of_run(&run, "memories")).await);
+                assert_eq!(listed["data"].as_array().expect("a list").len(), n, "{listed}");
+            }
+        }
+        stage.fixture.close().await;
+    }
+
     async fn a_quotation_of_a_whisper_is_in_the_prompts_of_its_audience_alone(backend) {
         let stage = Stage::open(backend).await;
         let admin = &stage.fixture.admin;
