@@ -264,6 +264,11 @@ impl Model {
             && self.audience.is_none()
     }
 
+    /// Returns whether everyone who sees what has the audience `readers` sees this message.
+    pub fn is_seen_by_all_of(&self, readers: Option<&Audience>) -> bool {
+        Audience::is_seen_by_all_of(self.audience.as_ref(), readers)
+    }
+
     /// Returns whether the schedule reads the message: it reads past hidden messages, out-of-character
     /// messages, and whispers to people.
     pub fn is_scheduled(&self) -> bool {

@@ -36,6 +36,15 @@ impl Audience {
     pub fn contains(&self, member: MembershipId) -> bool {
         self.0.binary_search(&member).is_ok()
     }
+
+    /// Returns whether everyone who sees what has the audience `readers` sees what has `shown`, too.
+    pub fn is_seen_by_all_of(shown: Option<&Self>, readers: Option<&Self>) -> bool {
+        match (shown, readers) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(shown), Some(readers)) => readers.members().iter().all(|it| shown.contains(*it)),
+        }
+    }
 }
 
 impl fmt::Display for Audience {
@@ -79,6 +88,25 @@ mod tests {
             [3, 4].map(|it| audience.contains(MembershipId(it))),
             [true, false]
         );
+    }
+
+    #[test]
+    fn not_all_of_a_wider_audience_see_what_is_for_some_of_them() {
+        let audience = |members: &[i64]| Audience::new(members.iter().copied().map(MembershipId));
+        let (pair, one) = (audience(&[3, 7]), audience(&[3]));
+        let (pair, one) = (pair.as_ref(), one.as_ref());
+        let cases = [
+            (None, None),
+            (None, one),
+            (pair, one),
+            (one, pair),
+            (pair, pair),
+            (one, None),
+        ];
+
+        let seen = cases.map(|(shown, readers)| Audience::is_seen_by_all_of(shown, readers));
+
+        assert_eq!(seen, [true, true, true, false, true, false]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use sea_orm::sea_query::{ExprTrait, SimpleExpr};
 use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, QueryFilter, QueryOrder, QuerySelect};
 
 use crate::conversations::audience::message_audience::Audience;
+use crate::conversations::audience::viewer;
 use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::message::{Column, Entity, MessageRole, Model};
 use crate::conversations::timeline::scheduled;
@@ -59,6 +60,20 @@ pub async fn find_newest_seen(
         .select_only()
         .column(Column::Id)
         .into_tuple()
+        .one(db)
+        .await
+}
+
+/// Returns the newest message that the schedule reads and that everyone sees who sees what has the
+/// audience `readers`.
+pub async fn find_newest_seen_by_all(
+    db: &impl ConnectionTrait,
+    id: ConversationId,
+    readers: Option<&Audience>,
+) -> Result<Option<Model>, DbErr> {
+    scheduled(id)
+        .filter(viewer::seen_by_all_of(readers, (Entity, Column::Audience)))
+        .order_by_desc(Column::Seq)
         .one(db)
         .await
 }

@@ -54,6 +54,24 @@ impl Viewer {
     }
 }
 
+/// Returns the condition that a row with this audience column is seen by everyone who sees what has the
+/// audience `readers`.
+pub fn seen_by_all_of(
+    readers: Option<&Audience>,
+    column: impl IntoColumnRef + Clone,
+) -> SimpleExpr {
+    let members = readers.map(Audience::members).unwrap_or_default().iter();
+    let includes = |it: &MembershipId| {
+        let pattern = Viewer::Member(*it).pattern();
+        Expr::col(column.clone()).like(pattern)
+    };
+    let is_public = Expr::col(column.clone()).is_null();
+    match members.map(includes).reduce(ExprTrait::and) {
+        None => is_public,
+        Some(includes_all) => is_public.or(includes_all),
+    }
+}
+
 /// Returns the condition that a message is seen by a user, in any space: it is for everyone, or names one
 /// of their active memberships. It does not check that the user is in the space.
 pub fn seen_by_user(user: UserId) -> SimpleExpr {

@@ -147,7 +147,7 @@ fn enqueue_after_tail(
     membership: &membership::Model,
     reason: run::RunReason,
 ) {
-    let trigger = builder.tail();
+    let trigger = builder.seen_tail().map(|it| MessageRef::Message(it.id));
     enqueue(builder, membership, reason, trigger);
 }
 

@@ -9,6 +9,7 @@ use base::clock::Timestamp;
 use base::ids::{MembershipId, MessageId, RoundId, RunId};
 
 use crate::conversations::audience::message_audience::Audience;
+use crate::conversations::message;
 use crate::rounds::{round, slot};
 use crate::runs::scheduling::plan::{
     EnqueueRun, MessageRef, NewRound, Plan, PlanChange, RoundChange,
@@ -88,6 +89,15 @@ impl<'a> PlanBuilder<'a> {
     pub fn tail(&self) -> Option<MessageRef> {
         let tail = self.state.tail.as_ref();
         tail.map(|it| MessageRef::Message(it.id))
+    }
+
+    /// Returns the newest message that everyone sees who sees what this plan starts.
+    pub fn seen_tail(&self) -> Option<&'a message::Model> {
+        let tail = self.state.tail.as_ref()?;
+        match tail.is_seen_by_all_of(self.audience.as_ref()) {
+            true => Some(tail),
+            false => self.state.facts.newest_seen(),
+        }
     }
 
     /// Returns the message that a character's run answers, unless it is the tail: readers then see it

@@ -291,19 +291,13 @@ fn plan_from_user_message(builder: &mut PlanBuilder, choices: Vec<SpeakerChoice>
 /// Queues a forced reply by the named speaker, or by the member that the reply order selects. It waits
 /// for the running run.
 fn force_talk(builder: &mut PlanBuilder, turn: &ForcedTurn) -> Result<(), CommandError> {
-    let ForcedTurn {
-        speaker,
-        by,
-        viewer,
-        audience,
-    } = turn;
-    builder.audience = post_audience::audience_of_reply(builder, audience, *viewer, *speaker)?;
-    let (choice, reason) = match speaker {
+    builder.audience = post_audience::audience_of_reply(builder.state, turn)?;
+    let (choice, reason) = match turn.speaker {
         Some(id) => {
             let can = builder
-                .member(*id)
+                .member(id)
                 .is_some_and(|it| it.can_speak(builder.state.conversation.id));
-            let choice = can.then(|| SpeakerChoice::forced(*id, by));
+            let choice = can.then(|| SpeakerChoice::forced(id, &turn.by));
             (choice, run::RunReason::ForceTalk)
         }
         None => (
@@ -315,7 +309,7 @@ fn force_talk(builder: &mut PlanBuilder, turn: &ForcedTurn) -> Result<(), Comman
     builder.end_round(round::RoundStatus::Canceled, "force_talk");
     let mut run = builder.new_run(choice.id, run::RunKind::ForceTalk, reason);
     run.debug.chosen_because = Some(choice.reason);
-    let trigger = builder.tail();
+    let trigger = builder.seen_tail().map(|it| MessageRef::Message(it.id));
     builder.enqueue(EnqueueRun {
         run,
         trigger,

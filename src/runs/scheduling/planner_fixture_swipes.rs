@@ -7,6 +7,7 @@ use crate::conversations::audience::message_audience::Audience;
 use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::{message, swipe};
 use crate::runs::scheduling::command::Command;
+use crate::runs::scheduling::messages::post_audience;
 use crate::runs::scheduling::planner::fixture::PlannerFixture;
 use crate::runs::scheduling::planner::fixture_writer::provider_row;
 use crate::runs::scheduling::state::command_facts::{CommandFacts, RegenerateFacts, TargetMessage};
@@ -23,7 +24,18 @@ impl PlannerFixture {
             | Command::Skip { .. }
             | Command::CancelRun { .. } => CommandFacts::Continuation {
                 newest_run: self.newest_run(),
+                newest_seen: self.newest_seen_by_all_of(None),
             },
+            Command::CopilotStarted { .. } => CommandFacts::RequestedTurn {
+                newest_seen: self.newest_seen_by_all_of(None),
+            },
+            Command::ForceTalk(turn) => {
+                let audience = post_audience::audience_of_reply(&self.state, turn);
+                let audience = audience.unwrap_or_default();
+                CommandFacts::RequestedTurn {
+                    newest_seen: self.newest_seen_by_all_of(audience.as_ref()),
+                }
+            }
             Command::SetVisibility { message, .. } | Command::SetRemembered { message, .. } => {
                 CommandFacts::Message(self.target_message(*message))
             }
@@ -100,6 +112,11 @@ impl PlannerFixture {
     fn newest_seen(&self, viewer: Viewer) -> Option<MessageId> {
         let is_seen = |it: &&message::Model| it.is_scheduled() && viewer.sees(it.audience.as_ref());
         self.messages.iter().rev().find(is_seen).map(|it| it.id)
+    }
+
+    fn newest_seen_by_all_of(&self, readers: Option<&Audience>) -> Option<message::Model> {
+        let is_seen = |it: &&message::Model| it.is_scheduled() && it.is_seen_by_all_of(readers);
+        self.messages.iter().rev().find(is_seen).cloned()
     }
 
     fn newest_run(&self) -> Option<run::Model> {

@@ -13,6 +13,7 @@ use crate::runs::scheduling::planner::fixture::{
 };
 use crate::runs::store::run;
 use crate::runs::store::run::{RunCancelReason, RunKind};
+use crate::spaces::membership::CopilotMode;
 use crate::spaces::space::{InputPolicy, RepliesPerTurn, ReplyOrder};
 
 const ZOE: MembershipId = MembershipId(77);
@@ -306,4 +307,60 @@ fn a_version_of_a_whispered_reply_has_its_audience_and_is_nobody_elses_to_reques
     assert_eq!(outside, Err(CommandError::NotFound));
     assert_eq!(nothing, Err(CommandError::NothingToRegenerate));
     assert_eq!(fixture.queued_run().audience, audience(&[EVE, BOB]));
+}
+
+/// Eve has spoken of Ada, then has whispered of Bob to him, and no one has replied.
+fn whispered_of_bob() -> PlannerFixture {
+    let mut fixture = idle();
+    fixture.state.space.replies_per_turn = RepliesPerTurn::One;
+    fixture.state.space.reply_order = ReplyOrder::Manual;
+    fixture.post_as_eve("Where is Ada?").unwrap();
+    let to_bob = whisper("Where is Bob?", &[BOB]);
+    fixture.run_command(&to_bob).unwrap();
+    fixture.state.space.reply_order = ReplyOrder::Natural;
+    fixture
+}
+
+#[test]
+fn a_generated_reply_reads_and_names_no_whisper_that_its_readers_do_not_see() {
+    let generate = |viewer, requested| {
+        let mut fixture = whispered_of_bob();
+        let turn = ForcedTurn {
+            audience: requested,
+            ..ForcedTurn::new(None, "Zoe", viewer)
+        };
+        fixture.run_command(&Command::ForceTalk(turn)).unwrap();
+        let run = fixture.queued_run();
+        let trigger = run.debug.trigger_message_id;
+        (run.speaker_space_membership_id, trigger)
+    };
+    let (public, private) = (Some(MessageId(1)), Some(MessageId(2)));
+
+    for viewer in [Viewer::Member(ZOE), Viewer::Outsider] {
+        let chosen = generate(viewer, RequestedAudience::Inherited);
+        assert_eq!(chosen, (ADA, public), "{viewer:?}");
+    }
+    let eve = Viewer::Member(EVE);
+    assert_eq!(generate(eve, RequestedAudience::Everyone), (ADA, public));
+    let to_ada = RequestedAudience::Only(vec![ADA]);
+    assert_eq!(generate(eve, to_ada), (ADA, public));
+    assert_eq!(generate(eve, RequestedAudience::Inherited), (BOB, private));
+}
+
+#[test]
+fn a_copilot_answers_no_whisper() {
+    let mut fixture = whispered_of_bob();
+    let conversation = fixture.state.conversation.id;
+    let eve = fixture.member_mut(EVE);
+    eve.copilot_mode = CopilotMode::Full;
+    (eve.copilot_remaining_steps, eve.copilot_conversation_id) = (Some(2), Some(conversation));
+
+    for command in [Command::CopilotStarted { membership: EVE }, Command::Resume] {
+        let mut fixture = fixture.clone();
+        fixture.run_command(&command).unwrap();
+
+        let run = fixture.queued_run();
+        assert_eq!((run.kind, &run.audience), (RunKind::UserTurn, &None));
+        assert_eq!(run.debug.trigger_message_id, Some(MessageId(1)));
+    }
 }

@@ -43,12 +43,13 @@ pub fn after_ai_message(
     choose_speakers(builder, SelectionTrigger::Auto, &input)
 }
 
-/// Returns who speaks when a reply is forced without naming a speaker.
+/// Returns who speaks when a reply is forced without naming a speaker. Reads the newest message that all
+/// who see the reply see, so that the choice reveals nothing of a whisper.
 pub fn for_force_talk(builder: &PlanBuilder) -> Option<SpeakerChoice> {
-    let tail = builder.state.tail.as_ref();
+    let newest = builder.seen_tail();
     let input = SelectionInput {
-        newest_author: tail.map(|it| it.space_membership_id),
-        newest_text: tail.map(|it| it.content.clone()).unwrap_or_default(),
+        newest_author: newest.map(|it| it.space_membership_id),
+        newest_text: newest.map(|it| it.content.clone()).unwrap_or_default(),
         ..conversation_input(builder)
     };
     choose_speaker(builder, SelectionTrigger::Generate, &input)

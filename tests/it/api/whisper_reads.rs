@@ -150,6 +150,34 @@ on_both! {
         at.app.close().await;
     }
 
+    async fn a_requested_reply_names_the_newest_message_that_its_readers_see(backend) {
+        let at = Fixture::create(backend).await;
+        let manual = json!({"reply_order": "manual"});
+        expect(200, at.ann.patch(&format!("/api/spaces/{}", id(&at.space)), manual).await);
+        let public = at.post(&at.ann, "Hello.", None).await;
+        let to_some = at.post(&at.ann, "Between us.", Some(&[at.of_ben, at.ada])).await;
+        at.post(&at.ann, "Hush.", Some(&[at.ada])).await;
+        at.post(&at.ben, "Psst.", Some(&[at.bob])).await;
+        let path = format!("/api/conversations/{}/generate", at.root);
+
+        for (person, audience, expected) in [
+            (&at.ann, json!({"audience": [at.of_ben, at.ada]}), &to_some),
+            (&at.cid, json!({}), &public),
+        ] {
+            let mut body = audience;
+            body["speaker_id"] = json!(at.ada);
+            let run = expect(202, person.post(&path, body).await)["run"].clone();
+            assert_eq!(run["trigger_message_id"], expected["id"], "{run}");
+            poll::until("the reply", async || {
+                let runs = at.ben.runs(at.root).await;
+                let run = runs.iter().find(|it| it["id"] == run["id"])?;
+                (run["status"] == "succeeded").then_some(())
+            })
+            .await;
+        }
+        at.app.close().await;
+    }
+
     async fn a_space_file_has_the_whispers_of_its_exporter(backend) {
         let at = Fixture::create(backend).await;
         at.whisper_after_public_turn().await;

@@ -7,11 +7,12 @@ use base::ids::MembershipId;
 
 use crate::conversations::audience::message_audience::Audience;
 use crate::conversations::audience::viewer::Viewer;
-use crate::runs::scheduling::command::CommandError;
+use crate::runs::scheduling::command::{CommandError, ForcedTurn};
 use crate::runs::scheduling::messages::new_post::{NewPost, RequestedAudience};
 use crate::runs::scheduling::plan::{NewMessage, PlanChange};
 use crate::runs::scheduling::plan_builder::PlanBuilder;
 use crate::runs::scheduling::state::command_facts::CommandFacts;
+use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::spaces::membership::{MembershipKind, MembershipStatus};
 
 /// Returns who sees a post; `None`: everyone.
@@ -32,39 +33,32 @@ pub fn audience_of_post(
     match &post.requested.audience {
         RequestedAudience::Inherited => Ok(answered),
         RequestedAudience::Everyone => Ok(None),
-        RequestedAudience::Only(members) => only(builder, members, post.author).map(Some),
+        RequestedAudience::Only(members) => only(builder.state, members, post.author).map(Some),
     }
 }
 
-/// Returns who sees the reply that a person requests, by these speakers if one is named; `None`:
-/// everyone. Without a wish it has the audience of the newest message, if the person and the speaker
+/// Returns who sees the reply that a person requests; `None`: everyone. Without a wish it has the audience of the newest message, if the person and the speaker
 /// belong to it.
 ///
 /// # Errors
 /// Returns `UnknownAudience` as [`audience_of_post`], and `NoSpeaker` when the named speaker does not
 /// belong to the requested audience.
 pub fn audience_of_reply(
-    builder: &PlanBuilder,
-    requested: &RequestedAudience,
-    viewer: Viewer,
-    speaker: Option<MembershipId>,
+    state: &ScheduleState,
+    turn: &ForcedTurn,
 ) -> Result<Option<Audience>, CommandError> {
-    let includes_speaker = |it: &Audience| speaker.is_none_or(|speaker| it.contains(speaker));
-    match requested {
+    let includes_speaker = |it: &Audience| turn.speaker.is_none_or(|speaker| it.contains(speaker));
+    match &turn.audience {
         RequestedAudience::Everyone => Ok(None),
         RequestedAudience::Inherited => {
-            let newest = builder
-                .state
-                .tail
-                .as_ref()
-                .and_then(|it| it.audience.clone());
-            Ok(newest.filter(|it| viewer.sees(Some(it)) && includes_speaker(it)))
+            let newest = state.tail.as_ref().and_then(|it| it.audience.clone());
+            Ok(newest.filter(|it| turn.viewer.sees(Some(it)) && includes_speaker(it)))
         }
         RequestedAudience::Only(members) => {
-            let Viewer::Member(caller) = viewer else {
+            let Viewer::Member(caller) = turn.viewer else {
                 return Err(CommandError::UnknownAudience);
             };
-            let audience = only(builder, members, caller)?;
+            let audience = only(state, members, caller)?;
             match includes_speaker(&audience) {
                 true => Ok(Some(audience)),
                 false => Err(CommandError::NoSpeaker),
@@ -75,12 +69,12 @@ pub fn audience_of_reply(
 
 /// Returns the audience of these members and the one who chose it.
 fn only(
-    builder: &PlanBuilder,
+    state: &ScheduleState,
     members: &[MembershipId],
     by: MembershipId,
 ) -> Result<Audience, CommandError> {
     let is_active = |id: &MembershipId| {
-        let member = builder.member(*id);
+        let member = state.member(*id);
         member.is_some_and(|it| it.status == MembershipStatus::Active)
     };
     if members.is_empty() || !members.iter().all(is_active) {

@@ -1,5 +1,5 @@
-//! Defines the facts that only some commands need: a provider, a message with its swipes, or the
-//! newest run; and the failures of a claim that follow from them. `state_loader` loads the facts.
+//! Defines the facts that only some commands need: a provider, a message with its swipes, the newest
+//! message that people see, or the newest run; and the failures of a claim that follow from them. `state_loader` loads the facts.
 
 use std::collections::HashSet;
 
@@ -37,7 +37,12 @@ pub enum CommandFacts {
     Continuation {
         /// The newest run, whatever its status.
         newest_run: Option<run::Model>,
+        /// The newest message that everyone sees, if the tail is a whisper: what a copilot answers.
+        newest_seen: Option<message::Model>,
     },
+    /// For a turn that a person requests: the newest message that everyone sees who will see its text, if
+    /// that is not the tail.
+    RequestedTurn { newest_seen: Option<message::Model> },
     /// For changes of a message, and for the end of a run that adds a version; `None` if there is no such
     /// message.
     Message(Option<TargetMessage>),
@@ -96,6 +101,7 @@ impl CommandFacts {
             | Self::Post { .. }
             | Self::Claim { .. }
             | Self::Continuation { .. }
+            | Self::RequestedTurn { .. }
             | Self::Greetings { .. } => None,
         }
     }
@@ -111,6 +117,7 @@ impl CommandFacts {
             | Self::Post { .. }
             | Self::Claim { .. }
             | Self::Continuation { .. }
+            | Self::RequestedTurn { .. }
             | Self::Greetings { .. } => None,
         }
     }
@@ -118,7 +125,17 @@ impl CommandFacts {
     /// Returns the newest run, if the command continues after a stop.
     pub fn newest_run(&self) -> Option<&run::Model> {
         match self {
-            Self::Continuation { newest_run } => newest_run.as_ref(),
+            Self::Continuation { newest_run, .. } => newest_run.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Returns the newest message that everyone sees who will see the requested text, if it is not the tail.
+    pub fn newest_seen(&self) -> Option<&message::Model> {
+        match self {
+            Self::Continuation { newest_seen, .. } | Self::RequestedTurn { newest_seen } => {
+                newest_seen.as_ref()
+            }
             _ => None,
         }
     }

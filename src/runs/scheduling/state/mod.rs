@@ -3,6 +3,7 @@
 
 pub mod claim_facts;
 pub mod command_facts;
+pub mod newest_seen;
 pub mod post_persona;
 pub mod regenerate_facts;
 pub mod schedule_state;

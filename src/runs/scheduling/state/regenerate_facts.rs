@@ -1,29 +1,13 @@
 //! Loads what a regenerate replaces, or a continue extends: the message, what it answers, and whether it
 //! is the newest one for those who see it.
 
-use base::ids::MessageId;
 use sea_orm::{ConnectionTrait, DbErr};
 
 use crate::conversations::audience::scheduled_messages;
-use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::timeline;
 use crate::runs::scheduling::state::command_facts::{RegenerateFacts, TargetMessage};
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::spaces::space;
-
-/// Returns the newest message that the schedule reads and that the viewer sees.
-pub(super) async fn find_newest_seen(
-    tx: &impl ConnectionTrait,
-    state: &ScheduleState,
-    viewer: Viewer,
-) -> Result<Option<MessageId>, DbErr> {
-    match &state.tail {
-        Some(tail) if !viewer.sees(tail.audience.as_ref()) => {
-            scheduled_messages::find_newest_seen(tx, state.conversation.id, viewer).await
-        }
-        tail => Ok(tail.as_ref().map(|it| it.id)),
-    }
-}
 
 /// Loads the message that the target answers, and the messages since then if the whole turn may be
 /// regenerated.

@@ -18,11 +18,11 @@ use crate::runs::scheduling::state::claim_facts::{
     claim_facts, load_shown_targets, queued_speaker,
 };
 use crate::runs::scheduling::state::command_facts::{CommandFacts, TargetMessage};
-use crate::runs::scheduling::state::regenerate_facts;
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
 #[cfg(feature = "failpoints")]
 use crate::runs::scheduling::state::state_cache;
 use crate::runs::scheduling::state::state_cache::{CachedState, StateCache};
+use crate::runs::scheduling::state::{newest_seen, regenerate_facts};
 use crate::runs::store::run;
 use crate::runs::store::run::RunStatus;
 use crate::spaces::space::{RepliesPerTurn, ReplyOrder};
@@ -281,6 +281,13 @@ async fn load_command_facts(
         | Command::Skip { .. }
         | Command::CancelRun { .. } => CommandFacts::Continuation {
             newest_run: run::find_newest(tx, id).await?,
+            newest_seen: newest_seen::find_before_tail(tx, state, None).await?,
+        },
+        Command::CopilotStarted { .. } => CommandFacts::RequestedTurn {
+            newest_seen: newest_seen::find_before_tail(tx, state, None).await?,
+        },
+        Command::ForceTalk(turn) => CommandFacts::RequestedTurn {
+            newest_seen: newest_seen::find_for_turn(tx, state, turn).await?,
         },
         Command::RunEnded { .. } => {
             // A regenerate run adds its text to its target message.
@@ -315,7 +322,7 @@ async fn load_command_facts(
         | Command::Continue(request) => {
             let may_replace_turn = matches!(command, Command::Regenerate(_));
             let named = match request.message {
-                None => regenerate_facts::find_newest_seen(tx, state, request.viewer).await?,
+                None => newest_seen::find_for_viewer(tx, state, request.viewer).await?,
                 named => named,
             };
             let target = match named {
@@ -344,13 +351,11 @@ async fn load_command_facts(
             },
         },
         Command::ReplyToTail
-        | Command::ForceTalk(_)
         | Command::LeaseExpired { .. }
         | Command::RunReleased { .. }
         | Command::RoundStalled
         | Command::Stop { .. }
         | Command::Pause
-        | Command::CopilotStarted { .. }
         | Command::EditQueue(_)
         | Command::ApplyChanges
         | Command::SpaceClosed(_) => CommandFacts::None,
