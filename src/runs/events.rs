@@ -116,7 +116,7 @@ pub struct RunEvent {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = optional_reason)]
     pub reason: Option<run::RunCancelReason>,
-    /// Only for a run that a post canceled: the id of that post.
+    /// Only for a run that a post canceled: the id of that post, if everyone sees it who sees the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = optional_message)]
     pub message_id: Option<MessageId>,

@@ -128,9 +128,7 @@ impl PlannerFixture {
         run.finished_at = Some(self.now);
         let is_canceled = status == RunStatus::Canceled;
         assert_eq!(run.canceled_because.is_some(), is_canceled, "{run:?}");
-        if run.canceled_because == Some(run::RunCancelReason::SupersededByMessage) {
-            run.superseded_by_message_id = self.resolve(MessageRef::Appended);
-        }
+        run.set_superseding_message(self.messages.last());
         self.state.conversation.tokens_used += run.usage.map_or(0, run::RunUsage::total);
         self.ended.push(run);
     }

@@ -316,7 +316,8 @@ fn assert_nothing_discarded(before: &ScheduleState, fixture: &PlannerFixture) {
             assert!(queued.is_none_or(|it| it.id != run.id), "a new run");
             let ended = fixture.ended.iter().find(|it| it.id == run.id);
             let ended = ended.expect("the run should have ended");
-            let post = fixture.messages.last().map(|it| it.id);
+            let seen = |it: &&message::Model| it.is_seen_by_all_of(run.audience.as_ref());
+            let post = fixture.messages.last().filter(seen).map(|it| it.id);
             assert_eq!(
                 (ended.canceled_because, ended.superseded_by_message_id),
                 (Some(RunCancelReason::SupersededByMessage), post)

@@ -364,3 +364,29 @@ fn a_copilot_answers_no_whisper() {
         assert_eq!(run.debug.trigger_message_id, Some(MessageId(1)));
     }
 }
+
+#[test]
+fn an_ended_run_names_no_whisper_that_its_readers_do_not_see() {
+    let superseding = |mut fixture: PlannerFixture, post: &Command| {
+        fixture.state.space.during_generation_user_input_policy = InputPolicy::Restart;
+        let run = fixture.running().0;
+        fixture.run_command(post).unwrap();
+        let ended = fixture.ended.iter().find(|it| it.id == run);
+        let ended = ended.expect("the run ended");
+        assert_eq!(
+            ended.canceled_because,
+            Some(RunCancelReason::SupersededByMessage)
+        );
+        ended.superseded_by_message_id
+    };
+    let (to_bob, to_both) = (whisper("Psst.", &[BOB]), whisper("Psst.", &[ADA, BOB]));
+
+    assert_eq!(superseding(running(), &to_bob), None);
+    let public = Command::MessagePosted(NewPost::new(EVE, "Aloud.".to_owned()));
+    assert!(superseding(running(), &public).is_some());
+    for post in [to_bob, to_both, public] {
+        assert!(superseding(whispered(), &post).is_some(), "{post:?}");
+    }
+    let to_ada = whisper("Psst.", &[ADA]);
+    assert_eq!(superseding(whispered(), &to_ada), None);
+}

@@ -211,7 +211,7 @@ impl PlanWriter<'_> {
                 self.record_left_queue(schedule, written, run, run::RunStatus::Skipped, None);
             }
             PlanChange::CancelQueued(mut run) => {
-                run.set_superseding_message(resolve_message(MessageRef::Appended, schedule));
+                run.set_superseding_message(schedule.tail.as_ref());
                 require_updated(queue::cancel_queued(tx, &run, now).await?)?;
                 charge_tokens(schedule, &run);
                 self.record_left_queue(schedule, written, run, run::RunStatus::Canceled, None);
@@ -222,7 +222,7 @@ impl PlanWriter<'_> {
                 self.record_left_queue(schedule, written, run, run::RunStatus::Failed, Some(error));
             }
             PlanChange::Finish { mut run, end } => {
-                run.set_superseding_message(resolve_message(MessageRef::Appended, schedule));
+                run.set_superseding_message(schedule.tail.as_ref());
                 // The row, because the loaded run may have an old heartbeat.
                 let ended = queue::finish(tx, &run, run.lease, &end, now).await?;
                 let ended = ended.ok_or(EngineError::Conflict)?;

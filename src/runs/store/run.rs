@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::conversations::audience::message_audience::Audience;
+use crate::conversations::message;
 use crate::db::string_enum::string_enum;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
@@ -59,7 +60,8 @@ pub struct Model {
     pub debug: RunDebug,
     /// Only for a canceled run; null if it was canceled before reasons were stored.
     pub canceled_because: Option<RunCancelReason>,
-    /// The post that canceled it; only for the reason `superseded_by_message`.
+    /// The post that canceled it; only for the reason `superseded_by_message`. `None` for a whisper that
+    /// not everyone sees who sees the run.
     pub superseded_by_message_id: Option<MessageId>,
 }
 
@@ -227,10 +229,11 @@ pub struct PromptStats {
 }
 
 impl Model {
-    /// Sets the post that canceled this run, if a post did.
-    pub fn set_superseding_message(&mut self, post: Option<MessageId>) {
+    /// Sets the post that canceled this run, if a post did that everyone sees who sees the run.
+    pub fn set_superseding_message(&mut self, post: Option<&message::Model>) {
         if self.canceled_because == Some(RunCancelReason::SupersededByMessage) {
-            self.superseded_by_message_id = post;
+            let seen = post.filter(|it| it.is_seen_by_all_of(self.audience.as_ref()));
+            self.superseded_by_message_id = seen.map(|it| it.id);
         }
     }
 

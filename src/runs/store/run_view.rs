@@ -73,7 +73,8 @@ pub struct RunView {
     pub waiting_for: Option<WaitingFor>,
     /// Why it was canceled; only for a canceled run.
     pub canceled_because: Option<RunCancelReason>,
-    /// The post that canceled it; only for the reason `superseded_by_message`.
+    /// The post that canceled it; only for the reason `superseded_by_message`. Null for a whisper that not
+    /// everyone sees who sees the run.
     pub superseded_by_message_id: Option<MessageId>,
     pub error: Option<RunError>,
     pub usage: Option<RunUsage>,

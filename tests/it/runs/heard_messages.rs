@@ -1,23 +1,13 @@
 //! Tests what a character remembers: no whisper is learned, and with `remembers_only_what_it_heard` its
 //! prompts contain only what was said since it joined.
 
-use base::ids::MembershipId;
 use serde_json::json;
-use troupe::runs::scheduling::messages::new_post::{NewPost, RequestedAudience};
 use troupe::spaces::posts::heard_messages::ONLY_HEARD;
 use troupe::spaces::space::ReplyOrder;
 
 use super::memories::{FACT, QUESTION};
 use crate::support::backends::on_both;
 use crate::support::engine_test::{EngineTest, TestUser};
-
-impl TestUser {
-    async fn whisper(&self, text: &str, to: MembershipId) {
-        let mut post = NewPost::new(self.membership, text.to_owned());
-        post.requested.audience = RequestedAudience::Only(vec![to]);
-        self.send(post).await.expect("the whisper is accepted");
-    }
-}
 
 impl EngineTest {
     /// Makes a character that joins now and remembers only what it hears.

@@ -1,6 +1,7 @@
 //! Tests a post that races a forced turn, a regenerate or a running reply: none is lost without an
 //! event with the reason.
 
+use serde_json::json;
 use troupe::conversations::audience::viewer::Viewer;
 use troupe::runs::engine::RunEngine;
 use troupe::runs::error::EngineError;
@@ -42,6 +43,29 @@ async fn row(app: &EngineTest, id: base::ids::RunId) -> run::Model {
 
 /// How often a race is repeated.
 const TRIES: usize = 25;
+
+on_both! {
+    async fn a_whisper_that_supersedes_a_public_run_is_not_named(backend) {
+        let app = answered(backend).await;
+        let regenerate = app.engine.regenerate(app.conversation, None, "Zoe".to_owned());
+        let regenerate = regenerate.await.unwrap().run;
+        let before = app.events.log().len();
+        let ada = app.membership("Ada").await.id;
+
+        app.user.whisper("Psst.", ada).await;
+
+        let log = app.events.log();
+        let event = log[before..].iter().find(|it| it["type"] == "run_canceled");
+        let event = event.expect("the regenerate ended");
+        assert_eq!((&event["reason"], event.get("message_id")), (&json!("superseded_by_message"), None));
+        assert_eq!(event["run"]["superseded_by_message_id"], json!(null));
+        let canceled = row(&app, regenerate.id).await;
+        assert_eq!(canceled.canceled_because, Some(RunCancelReason::SupersededByMessage));
+        assert_eq!(canceled.superseded_by_message_id, None);
+        // The recorder receives the events for all viewers, each with the same `rev`.
+        app.close_without_events().await;
+    }
+}
 
 on_sqlite! {
     async fn a_post_that_supersedes_a_queued_regenerate_announces_its_end(backend) {

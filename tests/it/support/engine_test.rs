@@ -22,7 +22,7 @@ use troupe::runs::engine::{PostResult, RunEngine};
 use troupe::runs::error::EngineError;
 use troupe::runs::reading::views::RuntimeView;
 use troupe::runs::scheduling::command::MessageEdit;
-use troupe::runs::scheduling::messages::new_post::NewPost;
+use troupe::runs::scheduling::messages::new_post::{NewPost, RequestedAudience};
 use troupe::runs::services::RunSettings;
 use troupe::runs::store::run;
 use troupe::spaces::{membership, space};
@@ -88,6 +88,13 @@ impl TestUser {
         let author = membership::find(db, post.author).await?;
         let author = author.expect("the author is a member");
         self.engine.post(self.conversation, &author, post).await
+    }
+
+    /// Posts a whisper to another member and asserts success.
+    pub async fn whisper(&self, text: &str, to: MembershipId) -> PostResult {
+        let mut post = NewPost::new(self.membership, text.to_owned());
+        post.requested.audience = RequestedAudience::Only(vec![to]);
+        self.send(post).await.expect("the whisper is accepted")
     }
 
     /// Posts an answer to a message and asserts success.

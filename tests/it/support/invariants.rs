@@ -85,9 +85,11 @@ fn runs_are_whole(facts: &DatabaseFacts) -> Vec<Invariant> {
     let run = facts.hex("id");
     vec![
         Invariant {
-            name: "S14: a canceled run has a reason, and the message that superseded it",
+            name: "S14: a canceled run has a reason, and the message that superseded it, unless that is a whisper to others",
             violations_sql: format!(
-                "SELECT {run} FROM conversation_runs WHERE (status = 'canceled') <> (canceled_because IS NOT NULL) OR (superseded_by_message_id IS NOT NULL) <> COALESCE(canceled_because = 'superseded_by_message', FALSE)"
+                "SELECT {run} FROM conversation_runs WHERE (status = 'canceled') <> (canceled_because IS NOT NULL) OR (superseded_by_message_id IS NOT NULL AND COALESCE(canceled_because <> 'superseded_by_message', TRUE)) \
+                 OR (canceled_because = 'superseded_by_message' AND superseded_by_message_id IS NULL AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.conversation_id = conversation_runs.conversation_id AND m.audience IS NOT NULL)) \
+                 OR (audience IS NULL AND EXISTS (SELECT 1 FROM messages m WHERE m.id = superseded_by_message_id AND m.audience IS NOT NULL))"
             ),
         },
         Invariant {
