@@ -5,9 +5,10 @@ use std::collections::{HashMap, HashSet};
 
 use base::clock::Timestamp;
 use base::ids::{AttachmentId, MemoryId, MessageId, RunId, SpaceId, SummaryId};
-use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QuerySelect};
+use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter};
 
 use crate::attachments::{attachment, picture_text};
+use crate::conversations::audience::seen_messages;
 use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::translations::message_translation;
 use crate::conversations::{message, swipe};
@@ -163,16 +164,7 @@ impl RecordedTexts {
         whispers: &[MessageId],
         reader: Viewer,
     ) -> Result<(), DbErr> {
-        let heard: HashSet<MessageId> = message::Entity::find()
-            .filter(message::Column::Id.is_in(whispers.iter().copied()))
-            .filter(reader.condition((message::Entity, message::Column::Audience)))
-            .select_only()
-            .column(message::Column::Id)
-            .into_tuple()
-            .all(db)
-            .await?
-            .into_iter()
-            .collect();
+        let heard = seen_messages::list_seen(db, whispers.iter().copied(), reader).await?;
         let unheard = whispers.iter().filter(|it| !heard.contains(it));
         self.unheard.extend(unheard);
         Ok(())

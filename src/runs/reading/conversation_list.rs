@@ -85,5 +85,7 @@ async fn load_views(
         };
         views::conversation_view(row, &space, &runtime, viewer)
     };
-    Ok(rows.iter().map(view).collect())
+    let mut views: Vec<_> = rows.iter().map(view).collect();
+    views::show_forks(tx, rows.iter().zip(&mut views), viewer).await?;
+    Ok(views)
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::conversations::audience::message_audience::Audience;
+use crate::conversations::audience::seen_messages;
 use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::conversation;
 use crate::conversations::newest_messages::NewestMessages;
@@ -217,6 +218,7 @@ pub struct ConversationView {
     pub auto_mode_turns_left: Option<i64>,
     pub last_seq: i64,
     pub parent_conversation_id: Option<ConversationId>,
+    /// The message of the parent at which it begins; null also for a whisper to others.
     pub forked_from_message_id: Option<MessageId>,
     pub rev: i64,
     pub state: ConversationState,
@@ -244,13 +246,15 @@ pub async fn load_conversation(
                 return Err(DbErr::RecordNotFound("a conversation".to_owned()));
             };
             let runtime = RuntimeView::load(tx, id).await?;
-            Ok(conversation_view(&row, &space, &runtime, viewer))
+            let mut view = conversation_view(&row, &space, &runtime, viewer);
+            show_forks(tx, [(&row, &mut view)], viewer).await?;
+            Ok(view)
         })
     });
     read.await
 }
 
-/// Builds the document of a conversation.
+/// Builds the document of a conversation, without its fork: see [`show_forks`].
 pub fn conversation_view(
     row: &conversation::Model,
     space: &space::Model,
@@ -266,7 +270,7 @@ pub fn conversation_view(
         auto_mode_turns_left: auto_mode::turns_left(row, space),
         last_seq: row.last_seq,
         parent_conversation_id: row.parent_conversation_id,
-        forked_from_message_id: row.forked_from_message_id,
+        forked_from_message_id: None,
         rev: row.rev,
         state: runtime.state(),
         round: runtime.round_document(viewer),
@@ -275,4 +279,21 @@ pub fn conversation_view(
         failed_run: runtime.failed_run(row, viewer),
         created_at: row.created_at,
     }
+}
+
+/// Adds to the documents of conversations the messages at which they begin, if the viewer sees them.
+pub async fn show_forks<'a>(
+    tx: &impl ConnectionTrait,
+    views: impl IntoIterator<Item = (&'a conversation::Model, &'a mut ConversationView)>,
+    viewer: Viewer,
+) -> Result<(), DbErr> {
+    let views = views.into_iter();
+    let forks: Vec<_> = views
+        .filter_map(|(row, view)| Some((row.forked_from_message_id?, view)))
+        .collect();
+    let seen = seen_messages::list_seen(tx, forks.iter().map(|(fork, _)| *fork), viewer).await?;
+    for (fork, view) in forks {
+        view.forked_from_message_id = Some(fork).filter(|it| seen.contains(it));
+    }
+    Ok(())
 }

@@ -150,6 +150,31 @@ on_both! {
         at.app.close().await;
     }
 
+    async fn a_branch_names_the_whisper_at_which_it_begins_to_its_audience_alone(backend) {
+        let at = Fixture::create(backend).await;
+        let whisper = at.whisper_after_public_turn().await;
+        let first = at.cid.messages(at.root).await.remove(0);
+        let path = format!("/api/conversations/{}/branch", at.root);
+        let mut branches = Vec::new();
+        for message in [&first, &whisper] {
+            let made = expect(201, at.ben.post(&path, json!({"message_id": message["id"]})).await);
+            assert_eq!(made["conversation"]["forked_from_message_id"], message["id"]);
+            branches.push(id(&made["conversation"]));
+        }
+        let list = format!("/api/spaces/{}/conversations", id(&at.space));
+
+        for (person, of_whisper) in [(&at.ben, &whisper["id"]), (&at.cid, &Value::Null), (&at.ann, &Value::Null)] {
+            let all = expect(200, person.get(&list).await);
+            for (branch, fork) in branches.iter().zip([&first["id"], of_whisper]) {
+                let all = all["data"].as_array().expect("a list");
+                let listed = all.iter().find(|it| it["id"] == *branch).expect("the branch");
+                assert_eq!(&listed["forked_from_message_id"], fork);
+                assert_eq!(&person.conversation(*branch).await["forked_from_message_id"], fork);
+            }
+        }
+        at.app.close().await;
+    }
+
     async fn a_requested_reply_names_the_newest_message_that_its_readers_see(backend) {
         let at = Fixture::create(backend).await;
         let manual = json!({"reply_order": "manual"});
