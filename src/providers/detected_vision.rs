@@ -1,4 +1,4 @@
-//! Records in the settings of a provider whether its models see pictures, and forgets it.
+//! Records in the settings of a provider whether its models accept pictures, and forgets it.
 
 use base::ids::ProviderId;
 use sea_orm::ActiveValue::Set;
@@ -8,7 +8,7 @@ use crate::db::connect::Db;
 use crate::providers::vision::VisionSource;
 use crate::providers::{provider, vision};
 
-/// Records for each of these models whether it sees. Saving the settings of the provider discards what
+/// Records for each of these models whether it accepts pictures. Saving the settings of the provider discards what
 /// calls have shown, a test and another address discard all.
 ///
 /// # Errors
@@ -40,7 +40,7 @@ pub async fn record(
     .await
 }
 
-/// Forgets what was found out about the models of a provider.
+/// Forgets what was detected about the models of a provider.
 ///
 /// # Errors
 /// Returns the database error if a statement fails.

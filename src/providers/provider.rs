@@ -55,7 +55,7 @@ pub struct ProviderView {
     pub model: String,
     pub is_default: bool,
     pub disabled: bool,
-    /// Whether the model sees pictures.
+    /// Whether pictures are sent to the model.
     pub vision: bool,
     #[schema(value_type = Object)]
     pub settings: Json,
@@ -72,7 +72,7 @@ pub struct ProviderLabel {
     pub model: String,
     /// Whether members without a provider of their own use it.
     pub is_default: bool,
-    /// Whether the model sees pictures.
+    /// Whether pictures are sent to the model.
     pub vision: bool,
 }
 
@@ -122,7 +122,7 @@ impl Model {
             model: self.model.clone(),
             is_default: self.is_default,
             disabled: self.disabled,
-            vision: self.sees_pictures(),
+            vision: self.accepts_pictures(),
             settings: self.settings.clone(),
             created_at: self.created_at,
         }
@@ -136,18 +136,18 @@ impl Model {
             kind: self.kind,
             model: self.model.clone(),
             is_default: self.is_default,
-            vision: self.sees_pictures(),
+            vision: self.accepts_pictures(),
         }
     }
 
     /// Returns whether pictures are sent to its model.
-    pub fn sees_pictures(&self) -> bool {
-        vision::is_seeing(self.kind, &self.settings, &self.model)
+    pub fn accepts_pictures(&self) -> bool {
+        vision::has_vision(self.kind, &self.settings, &self.model)
     }
 
-    /// Returns how a picture is counted for its model; `None`: it does not see.
+    /// Returns how a picture is counted for its model; `None`: it accepts no pictures.
     pub fn picture_cost(&self) -> Option<PictureCost> {
-        self.sees_pictures().then(|| PictureCost::of(self.kind))
+        self.accepts_pictures().then(|| PictureCost::of(self.kind))
     }
 
     /// Returns what a call needs, with the decrypted key.
@@ -300,7 +300,7 @@ pub async fn change_row(
         (None, true) => Some(None),
         (None, false) => None,
     };
-    // What was found out about models is valid for their endpoint.
+    // What was detected about models is valid for their endpoint.
     let settings = match (change.settings, changes_endpoint) {
         (Some(new), false) => Some(vision::keep_listed(&present.settings, new)),
         (None, true) => Some(vision::without_detected(present.settings.clone())),

@@ -1,19 +1,20 @@
-//! Decides whether the model of a provider sees pictures, and what a picture costs.
+//! Decides whether the model of a provider accepts pictures, and what a picture costs.
 //!
 //! The setting `vision` of the provider decides; if it is `auto`, what a call of this model has shown, then
-//! what the provider's list of models states, then the model's name. An unknown model does not see.
+//! what the provider's list of models states, then the model's name. An unknown model gets
+//! no pictures.
 
 use llm::registry::ProviderKind;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-/// The key of the settings under which the server records what it has found out about models.
+/// The key of the settings under which the server records what it has detected about models.
 pub const DETECTED: &str = "detected";
 /// The maximum number of models about which something is recorded.
 const MAX_DETECTED: usize = 50;
 
-/// Whether the models of a provider see pictures.
+/// Whether pictures are sent to the models of a provider.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Vision)]
 #[serde(rename_all = "snake_case")]
@@ -38,8 +39,8 @@ pub enum PictureCost {
     Other,
 }
 
-/// Parts of the names of models that see. Compared in lower case with `.`, `_`, `:` and blanks as `-`.
-const SEEING: &[&str] = &[
+/// Parts of the names of models that accept pictures. Compared in lower case with `.`, `_`, `:` and blanks as `-`.
+const VISION_NAMES: &[&str] = &[
     "gpt-4o",
     "chatgpt-4o",
     "gpt-4-1",
@@ -90,10 +91,10 @@ const SEEING: &[&str] = &[
     "vision",
     "multimodal",
 ];
-/// Whole words of the names of models that see.
-const SEEING_WORDS: &[&str] = &["o1", "o3", "o4"];
-/// Parts of the names of models that do not see although another part says so.
-const BLIND: &[&str] = &[
+/// Whole words of the names of models that accept pictures.
+const VISION_WORDS: &[&str] = &["o1", "o3", "o4"];
+/// Parts of the names of models that accept only text although another part suggests pictures.
+const TEXT_NAMES: &[&str] = &[
     "o1-mini",
     "o1-preview",
     "o3-mini",
@@ -110,17 +111,17 @@ const BLIND: &[&str] = &[
 ];
 
 /// Returns whether pictures are sent to a model of a provider of this kind with these settings.
-pub fn is_seeing(kind: ProviderKind, settings: &Value, model: &str) -> bool {
+pub fn has_vision(kind: ProviderKind, settings: &Value, model: &str) -> bool {
     let setting = serde_json::from_value(settings["vision"].clone()).unwrap_or_default();
     match setting {
         Vision::On => true,
         Vision::Off => false,
         Vision::Auto => detected(settings, model)
-            .unwrap_or_else(|| kind != ProviderKind::Demo && is_seeing_name(model)),
+            .unwrap_or_else(|| kind != ProviderKind::Demo && is_vision_model(model)),
     }
 }
 
-/// Where the server has found out whether a model sees.
+/// Where the server has detected whether a model accepts pictures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VisionSource {
     /// A call of the model.
@@ -138,20 +139,20 @@ impl VisionSource {
     }
 }
 
-/// Returns what was found out about a model: by a call, else from the list.
+/// Returns what was detected about a model: by a call, else from the list.
 fn detected(settings: &Value, model: &str) -> Option<bool> {
     let found = |it: VisionSource| settings[DETECTED][it.key()][model].as_bool();
     found(VisionSource::Call).or_else(|| found(VisionSource::List))
 }
 
-/// Returns whether a model with this name is known to see.
-pub fn is_seeing_name(model: &str) -> bool {
+/// Returns whether a model with this name is known to accept pictures.
+pub fn is_vision_model(model: &str) -> bool {
     let name = model.to_lowercase().replace(['.', '_', ':', ' ', '/'], "-");
     let has = |part: &&str| name.contains(*part);
-    if BLIND.iter().any(has) {
+    if TEXT_NAMES.iter().any(has) {
         return false;
     }
-    SEEING.iter().any(has) || name.split('-').any(|it| SEEING_WORDS.contains(&it))
+    VISION_NAMES.iter().any(has) || name.split('-').any(|it| VISION_WORDS.contains(&it))
 }
 
 /// Returns new settings of a provider with what its list of models has stated.
@@ -164,7 +165,7 @@ pub fn keep_listed(present: &Value, mut new: Value) -> Value {
     new
 }
 
-/// Returns settings without what was found out about models.
+/// Returns settings without what was detected about models.
 pub fn without_detected(mut settings: Value) -> Value {
     if let Some(fields) = settings.as_object_mut() {
         fields.shift_remove(DETECTED);
@@ -172,7 +173,7 @@ pub fn without_detected(mut settings: Value) -> Value {
     settings
 }
 
-/// Returns settings with what was found out about these models.
+/// Returns settings with what was detected about these models.
 pub fn with_detected(settings: &Value, source: VisionSource, models: Vec<(String, bool)>) -> Value {
     let mut settings = match settings.is_object() {
         true => settings.clone(),
@@ -180,9 +181,9 @@ pub fn with_detected(settings: &Value, source: VisionSource, models: Vec<(String
     };
     let known = settings[DETECTED][source.key()].as_object();
     let mut known = known.cloned().unwrap_or_default();
-    for (model, sees) in models {
+    for (model, has_vision) in models {
         if known.contains_key(&model) || known.len() < MAX_DETECTED {
-            known.insert(model, json!(sees));
+            known.insert(model, json!(has_vision));
         }
     }
     settings[DETECTED][source.key()] = Value::Object(known);
@@ -238,12 +239,12 @@ mod tests {
     use serde_json::json;
 
     use super::{
-        PictureCost, VisionSource, detected, is_seeing_name, keep_listed, with_detected,
+        PictureCost, VisionSource, detected, is_vision_model, keep_listed, with_detected,
         without_detected,
     };
 
     #[test]
-    fn models_that_see_are_known_by_their_names() {
+    fn models_that_accept_pictures_are_known_by_their_names() {
         for model in [
             "gpt-4o-mini",
             "openai/gpt-4.1",
@@ -263,7 +264,7 @@ mod tests {
             "pixtral-12b",
             "mistral-small3.1",
         ] {
-            assert!(is_seeing_name(model), "{model}");
+            assert!(is_vision_model(model), "{model}");
         }
         for model in [
             "",
@@ -283,7 +284,7 @@ mod tests {
             "gemini-embedding-001",
             "mythomax-l2-13b",
         ] {
-            assert!(!is_seeing_name(model), "{model}");
+            assert!(!is_vision_model(model), "{model}");
         }
     }
 
@@ -303,11 +304,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_found_out_about_models_is_kept_in_the_settings() {
+    fn what_is_detected_about_models_is_kept_in_the_settings() {
         let settings = json!({"vision": "auto"});
         let models = |all: &[(&str, bool)]| -> Vec<(String, bool)> {
             all.iter()
-                .map(|(id, sees)| ((*id).to_owned(), *sees))
+                .map(|(id, has_vision)| ((*id).to_owned(), *has_vision))
                 .collect()
         };
 

@@ -174,7 +174,7 @@ pub struct DiscoveredServerView {
 #[schema(as = OfferedModel)]
 pub struct ModelListItem {
     pub id: String,
-    /// Whether it sees pictures; null if the endpoint does not state it.
+    /// Whether it accepts pictures; null if the endpoint does not state it.
     pub vision: Option<bool>,
 }
 

@@ -50,7 +50,7 @@ pub struct KnownProviderSettings {
     /// The reasoning effort of the model.
     #[serde(rename = "reasoning")]
     _reasoning: Option<ReasoningEffort>,
-    /// Whether the models see pictures; by default the server decides for each model.
+    /// Whether pictures are sent to the models; by default the server decides for each model.
     #[serde(rename = "vision")]
     _vision: Option<Vision>,
     /// How long Ollama keeps the model in memory after a call: `10m`, `-1`.
@@ -122,7 +122,7 @@ pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
         })?;
     }
     match known.keep_alive.is_none_or(|it| is_duration(&it)) {
-        // A client that sends the settings back does not decide what the server has found out.
+        // A client that sends the settings back does not decide what the server has detected.
         true => Ok(vision::without_detected(settings)),
         false => Err(ApiError::invalid_value(
             "settings.keep_alive",

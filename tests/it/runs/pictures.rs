@@ -220,7 +220,7 @@ on_sqlite! {
             (ProviderKind::Demo, "gpt-4o", false),
         ] {
             let named = provider::Model { kind, model: model.to_owned(), ..row.clone() };
-            assert_eq!(named.sees_pictures(), sees, "{kind:?} {model}");
+            assert_eq!(named.accepts_pictures(), sees, "{kind:?} {model}");
         }
         app.close().await;
     }
