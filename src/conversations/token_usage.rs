@@ -92,3 +92,17 @@ pub async fn has_reached_limit(
     let at_limit = list_spaces_at_limit(db, [space], uncounted_tokens).await?;
     Ok(!at_limit.is_empty())
 }
+
+/// As [`has_reached_limit`], for a space that is not loaded; `None` if it was deleted.
+pub async fn find_has_reached_limit(
+    db: &impl ConnectionTrait,
+    space: SpaceId,
+    uncounted_tokens: i64,
+) -> Result<Option<bool>, DbErr> {
+    match space::Entity::find_by_id(space).one(db).await? {
+        Some(space) => has_reached_limit(db, &space, uncounted_tokens)
+            .await
+            .map(Some),
+        None => Ok(None),
+    }
+}

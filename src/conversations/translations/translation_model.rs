@@ -21,7 +21,7 @@ use llm::provider::Provider;
 use llm::registry::ProviderKind;
 use llm::request::{Message, Request};
 use llm::tokens;
-use sea_orm::{ConnectionTrait, DbErr, EntityTrait};
+use sea_orm::{ConnectionTrait, DbErr};
 use tokio_util::sync::CancellationToken;
 
 use crate::conversations::token_usage;
@@ -157,12 +157,10 @@ impl TranslationModel {
         self.permits.entry(provider).or_insert_with(new).clone()
     }
 
+    /// Returns whether a space has used up its token limit, or was deleted.
     async fn is_at_limit(&self, id: SpaceId) -> Result<bool, DbErr> {
-        let db = self.db.reader();
-        match space::Entity::find_by_id(id).one(db).await? {
-            Some(space) => token_usage::has_reached_limit(db, &space, 0).await,
-            None => Ok(true),
-        }
+        let found = token_usage::find_has_reached_limit(self.db.reader(), id, 0).await?;
+        Ok(found.unwrap_or(true))
     }
 
     /// Makes one call and counts its tokens. Returns the answer.

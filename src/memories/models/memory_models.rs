@@ -25,7 +25,7 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
-use sea_orm::{DbErr, EntityTrait};
+use sea_orm::DbErr;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -196,12 +196,10 @@ impl MemoryModels {
         self.permits.entry(provider).or_insert_with(new).clone()
     }
 
+    /// Returns whether a space has used up its token limit, or was deleted.
     async fn is_at_limit(&self, id: SpaceId) -> Result<bool, DbErr> {
-        let db = self.db.reader();
-        match space::Entity::find_by_id(id).one(db).await? {
-            Some(space) => token_usage::has_reached_limit(db, &space, 0).await,
-            None => Ok(true),
-        }
+        let found = token_usage::find_has_reached_limit(self.db.reader(), id, 0).await?;
+        Ok(found.unwrap_or(true))
     }
 
     /// Makes one call and counts its tokens. Returns the answer.

@@ -21,7 +21,6 @@ use async_trait::async_trait;
 use base::ids::ProviderId;
 use llm::request::Request;
 use llm::tool::{ToolCall, ToolChoice};
-use sea_orm::EntityTrait;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -33,7 +32,6 @@ use crate::runs::scheduling::state::command_facts::token_limit_exceeded;
 use crate::runs::services::RunServices;
 use crate::runs::store::run;
 use crate::runs::store::tool_approval::ApprovalRequest;
-use crate::spaces::space;
 
 /// Maximum length of arguments, in bytes, that need approval: the moderator must see all of them.
 const MAX_SHOWN_BYTES: usize = 16 * 1024;
@@ -98,13 +96,11 @@ impl RunHost<'_> {
     /// Returns a failure if this run's usage so far reaches the space's token limit, so that the
     /// model is not called again.
     async fn token_limit(&mut self) -> Option<GenerationFailure> {
-        let db = self.context.db.reader();
-        let space = space::Entity::find_by_id(self.run.space_id).one(db).await;
-        // If the database does not respond, the commit reports it.
-        let space = space.ok().flatten()?;
+        let (db, space) = (self.context.db.reader(), self.run.space_id);
         let so_far = self.progress.usage.map_or(0, UsageTotal::total);
-        let has_reached_limit = token_usage::has_reached_limit(db, &space, so_far).await;
-        has_reached_limit.ok()?.then(token_limit_exceeded)
+        let found = token_usage::find_has_reached_limit(db, space, so_far).await;
+        // If the database does not respond, the commit reports it.
+        found.ok().flatten()?.then(token_limit_exceeded)
     }
 
     fn find_offer(&self, name: &str) -> Option<&ToolOffer> {

@@ -19,7 +19,7 @@ use futures::future::join_all;
 use llm::request::Request;
 use realtime::envelope::{Envelope, Event};
 use realtime::topic::Topic;
-use sea_orm::{DbErr, EntityTrait};
+use sea_orm::DbErr;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -33,7 +33,7 @@ use crate::runs::scheduling::state::command_facts::token_limit_exceeded;
 use crate::runs::services::RunServices;
 use crate::runs::store::due_runs::DueRun;
 use crate::runs::store::run;
-use crate::spaces::{membership, space};
+use crate::spaces::membership;
 
 /// A user's request for candidates.
 #[derive(Clone, Debug)]
@@ -152,10 +152,8 @@ impl CandidateTask<'_> {
     async fn prepare(&self, seed: u64) -> Result<PreparedRun, GenerationFailure> {
         let request = self.request;
         let db = self.context.db.reader();
-        let space = space::Entity::find_by_id(request.space).one(db).await;
-        if let Ok(Some(space)) = space
-            && let Ok(true) = token_usage::has_reached_limit(db, &space, 0).await
-        {
+        let found = token_usage::find_has_reached_limit(db, request.space, 0).await;
+        if let Ok(Some(true)) = found {
             return Err(token_limit_exceeded());
         }
         let instruction = request.instruction.clone();
