@@ -29,7 +29,7 @@ pub struct Model {
     pub owner_id: UserId,
     /// `None` until it is posted.
     pub message_id: Option<MessageId>,
-    /// Its place among the pictures of the message, from 0.
+    /// Its position among the pictures of the message, from 0.
     pub position: i64,
     pub asset_id: AssetId,
     pub thumbnail_asset_id: AssetId,

@@ -13,7 +13,7 @@ use crate::characters::quota::{QuotaError, StorageQuota};
 use crate::characters::{asset, quota};
 use crate::db::connect::Db;
 
-/// A redrawn picture to store.
+/// An encoded picture to store.
 #[derive(Clone, Debug)]
 pub struct NewAttachment {
     pub picture: MessagePicture,

@@ -1,5 +1,5 @@
 //! The text that stands for a picture where the picture itself is not shown: in quotations, and in
-//! prompts for models that do not see.
+//! prompts for models that do not accept pictures.
 
 use crate::attachments::attachment::Model;
 

@@ -169,8 +169,8 @@ pub async fn count_in_visible_conversations(db: &impl ConnectionTrait) -> Result
     messages.count(db).await
 }
 
-/// Returns whether a user sees a message with this picture of a persona: one that is not hidden, in one of their
-/// spaces, for an admin in any space, and no whisper to others.
+/// Returns whether a user sees a message with this picture of a persona: one that is not hidden, is in one
+/// of their spaces (for an admin in any space), and is no whisper to others.
 pub async fn shows_persona_picture(
     db: &impl ConnectionTrait,
     persona: PersonaId,

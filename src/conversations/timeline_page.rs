@@ -32,8 +32,8 @@ pub const MAX_BYTES: usize = 2 * 1024 * 1024;
 /// A message whose text is not loaded: its `seq`, and the size of its row in bytes.
 pub type Stub = (i64, i64);
 
-/// Returns the messages of a page that the viewer sees, those nearest to its cursor first; one more than `limit` if
-/// there are more. For [`TimelinePage::Around`] it returns the half from that `seq` on.
+/// Returns the messages of a page that the viewer sees, those nearest to its cursor first; one more than
+/// `limit` if there are more. For [`TimelinePage::Around`] it returns the half from that `seq` on.
 ///
 /// # Errors
 /// Returns the database error if the query fails.
@@ -123,8 +123,8 @@ pub struct TimelineChanges {
     pub hidden: Vec<message::HiddenMessageView>,
 }
 
-/// Returns everything of what the viewer sees that was created, changed or hidden after `rev`. Returns `None` if these are more than
-/// `limit` messages or more than [`MAX_BYTES`].
+/// Returns the messages that the viewer sees and that were created, changed or hidden after `rev`. Returns
+/// `None` if these are more than `limit` messages or more than [`MAX_BYTES`].
 ///
 /// # Errors
 /// Returns the database error if the query fails.

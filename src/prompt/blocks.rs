@@ -123,7 +123,7 @@ pub struct HistoryPicture {
     pub media_type: String,
     /// Width and height in pixels.
     pub size: (i64, i64),
-    /// What a model reads that does not see it.
+    /// What a model gets that does not accept pictures.
     pub text: String,
 }
 

@@ -1,4 +1,4 @@
-//! Tests of pictures in prompts: which are sent, what a model that does not see reads, and their tokens.
+//! Tests of pictures in prompts: which are sent, what a model without vision gets instead, and their tokens.
 
 use std::collections::HashMap;
 
@@ -41,7 +41,7 @@ fn sent(built: &BuiltPrompt) -> Vec<i64> {
 }
 
 #[test]
-fn a_model_that_does_not_see_reads_the_descriptions() {
+fn a_model_without_vision_gets_the_descriptions() {
     let context = with_message(with_message(solo(), "Look.", &[1, 2]), " ", &[3]);
 
     let built = built(&context);
@@ -74,7 +74,7 @@ fn a_model_that_does_not_see_reads_the_descriptions() {
 }
 
 #[test]
-fn a_model_that_sees_gets_the_newest_eight_pictures_and_reads_the_others() {
+fn a_vision_model_gets_the_newest_eight_pictures_and_the_descriptions_of_the_others() {
     let context = PromptContext {
         picture_cost: Some(PictureCost::Anthropic),
         ..solo()

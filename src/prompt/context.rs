@@ -66,7 +66,7 @@ pub struct PromptContext {
     pub instructions: Option<String>,
     /// The messages, oldest first, without gaps up to the newest.
     pub history: Vec<HistoryLine>,
-    /// How the model counts a picture; `None`: it does not see, and reads texts instead.
+    /// How the model counts a picture; `None`: it accepts no pictures, and gets texts instead.
     pub picture_cost: Option<PictureCost>,
     /// Where the histories of earlier prompts of this conversation begin, the newest first. `None`: the
     /// history is not stored, so that no start can be kept.

@@ -63,8 +63,8 @@ impl RunEngine {
     ///
     /// # Errors
     /// Returns `StorageFull`, or `Rejected` with `GenerationLocked`, `CopilotActive`,
-    /// `SpaceArchived`, `ClientIdReused`, `UnknownMention`, `UnknownReplyTarget`, `UnknownAudience`, `UnknownPersona`,
-    /// `BlankMessage`, `NameTaken`, `SlowMode`, `Forbidden` or `NotFound`.
+    /// `SpaceArchived`, `ClientIdReused`, `UnknownMention`, `UnknownReplyTarget`,
+    /// `UnknownAudience`, `UnknownPersona`, `BlankMessage`, `NameTaken`, `SlowMode`, `Forbidden` or `NotFound`.
     pub async fn post(
         &self,
         conversation: ConversationId,

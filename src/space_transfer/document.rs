@@ -176,7 +176,7 @@ pub struct ExportedPicture {
     pub conversation: i64,
     /// The message.
     pub seq: i64,
-    /// Its place among the pictures of the message.
+    /// Its position among the pictures of the message.
     pub position: i64,
     pub file_name: Option<String>,
     pub alt: String,

@@ -38,8 +38,8 @@ pub struct Model {
     pub settings: Json,
     /// Increases when `settings` changes.
     pub settings_version: i64,
-    /// Tokens used by requests under `/v1`, for memories, for translations, by deleted conversations, and by runs before
-    /// migration 74. Those of other runs are in `conversations.tokens_used`.
+    /// Tokens used by requests under `/v1`, for memories, for translations, by deleted conversations, and
+    /// by runs before migration 74. Those of other runs are in `conversations.tokens_used`.
     pub unattributed_tokens: i64,
     /// The part of `unattributed_tokens` that model calls for memories and summaries used since migration
     /// 84.

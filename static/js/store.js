@@ -5,8 +5,8 @@
 // (the id of a space in which the role of the user has changed), "open" (another conversation is open),
 // "removed" ({ reason, name, spaceId }: the open conversation is not accessible any more),
 // "new_messages" (messages that this tab has not seen), "job", "memories" and "summaries" (an event of the
-// socket about them), "translations" (what is known of translations has changed), "gap" (events without a `rev` may have been missed), and for the open conversation
-// one event for each of CONVERSATION_EVENTS.
+// socket about them), "translations" (what is known of translations has changed), "gap" (events without a
+// `rev` may have been missed), and for the open conversation one event for each of CONVERSATION_EVENTS.
 import Emitter from "./base/emitter.js"
 import { effectiveRole } from "./models/members/rights.js"
 import { unreadIn } from "./models/conversation/unread.js"

@@ -63,7 +63,7 @@ async fn a_failure_shows_the_original_with_its_reason_until_it_is_tried_again() 
 
     page.see_text(
         ".message__note",
-        "Not translated. The model has not answered.",
+        "Not translated. The model did not answer.",
     )
     .await;
     page.see_text(".message em", "morning").await;

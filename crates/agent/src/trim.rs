@@ -13,7 +13,7 @@ use crate::name_prefix;
 use crate::name_prefix::{NamePrefixes, PrefixMatch};
 use crate::text::stop_sequences::StopSequences;
 
-/// A parenthesis that is longer, in bytes, is no marker.
+/// Longer text in parentheses, in bytes, is not a marker.
 const MAX_MARKER_BYTES: usize = 1_000;
 
 /// The state between two chunks of one text.
@@ -30,7 +30,7 @@ pub struct ReplyTrimmer {
     head: String,
     /// Asterisks that opened before the own name; their counterpart may follow its colon.
     unclosed: String,
-    /// How a marker begins that the text loses at its start, through the closing parenthesis.
+    /// The beginning of a marker that is removed from the start of the text, up to its closing parenthesis.
     marker: Option<&'static str>,
     stops: StopSequences,
     /// The text continues another one, so whitespace at its start is kept.

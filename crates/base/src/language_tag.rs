@@ -42,7 +42,7 @@ impl LanguageTag {
             tag.push('-');
             tag.push_str(&in_usual_case(subtag, is_extension));
         }
-        // A single letter announces further subtags.
+        // A single letter begins an extension, which needs further subtags.
         let is_complete = tag.rsplit('-').next().is_some_and(|it| it.len() > 1);
         is_complete.then_some(Self(tag))
     }

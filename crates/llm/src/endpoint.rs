@@ -171,7 +171,7 @@ impl Provider for Endpoint {
                 Err(error) if error.rejects_reasoning() && request.has_reasoning() => {
                     request.to_mut().drop_reasoning();
                 }
-                // Once, because then there are none left.
+                // At most once: afterwards there is nothing left to replace.
                 Err(error) if error.may_reject_images() && request.has_replaceable_pictures() => {
                     request.to_mut().replace_pictures();
                     is_without_pictures = true;

@@ -70,7 +70,7 @@ impl LlmError {
 
     /// Returns whether a request with images may have been rejected because of them: with status 400, which
     /// has many reasons, or with a message that mentions images. APIs have no common code for a model that
-    /// does not see.
+    /// accepts no images.
     pub fn may_reject_images(&self) -> bool {
         let Self::Status {
             status, message, ..

@@ -123,7 +123,7 @@ impl PictureRefusal {
     }
 }
 
-/// It is no part of the request: two requests with the same fields are the same.
+/// It is not part of the request: two requests with the same other fields are equal.
 impl PartialEq for PictureRefusal {
     fn eq(&self, _: &Self) -> bool {
         true

@@ -101,7 +101,7 @@ pub async fn load(
     Ok(found)
 }
 
-/// Lets the pictures of messages without a text stand for it.
+/// Uses the texts of their pictures for messages without a text.
 async fn quote_pictures(
     db: &impl ConnectionTrait,
     found: &mut HashMap<MessageId, QuotedMessage>,

@@ -10,7 +10,7 @@ use crate::spaces::membership;
 /// For whom messages, runs and rounds are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Viewer {
-    /// The server itself, which shows nothing of it to anybody.
+    /// The server itself: sees everything, and shows it to no one.
     Server,
     /// A member; sees what is for everyone, and whispers in whose audience they are.
     Member(MembershipId),

@@ -93,7 +93,7 @@ impl<C: ConnectionTrait> ChatExporter<C> {
             // Both formats have one name for each message: that of the persona, if there is one.
             let name = message.persona_name.as_ref().or(name);
             let name = name.map_or("", String::as_str);
-            // Neither format has a place for the bytes of a picture.
+            // Neither format can contain the bytes of a picture.
             let pictures = pictures.get(&message.id).map_or(&[][..], Vec::as_slice);
             let pictures: Vec<String> = pictures.iter().map(picture_text::of).collect();
             let pictures = pictures.iter().map(String::as_str);

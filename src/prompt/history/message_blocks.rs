@@ -1,6 +1,6 @@
 //! Converts the messages of a conversation to prompt blocks, with their roles and, depending on the
-//! preset, the names of their authors. The newest pictures are sent to a model that sees; all others are
-//! lines of text after the text of their message.
+//! preset, the names of their authors. The newest pictures are sent to a model that
+//! accepts pictures; all others are lines of text after the text of their message.
 //!
 //! **Invariant:** the text of a message is sent unchanged, after the marker of a whisper and a quotation.
 //! The author's name is a separate field; the provider's dialect decides how to send it, unless the preset

@@ -157,7 +157,7 @@ impl RecordedTexts {
         Ok(())
     }
 
-    /// Finds out which whispers the reader did not hear. A whisper that does not exist is one of them.
+    /// Determines which whispers the reader did not hear. A whisper that does not exist is one of them.
     async fn load_audiences(
         &mut self,
         db: &impl ConnectionTrait,

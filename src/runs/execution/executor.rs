@@ -130,7 +130,7 @@ async fn generate_reply(
     }
 }
 
-/// Records that a model does not see, so that the next prompts describe the pictures.
+/// Records that a model accepts no pictures, so that the next prompts describe the pictures.
 async fn remember_refusal(context: &RunServices, provider: ProviderId, model: String) {
     let recorded = detected_vision::record(
         &context.db,
@@ -140,7 +140,7 @@ async fn remember_refusal(context: &RunServices, provider: ProviderId, model: St
     )
     .await;
     if let Err(error) = recorded {
-        tracing::warn!(%error, "failed to record that a model does not see: {error}");
+        tracing::warn!(%error, "failed to record that a model accepts no pictures: {error}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Tests of whispers: who replies to one, and what its round, its runs and their texts are visible to.
+//! Tests of whispers: who replies to one, and who sees its round, its runs and their texts.
 
 use base::ids::{MembershipId, MessageId};
 

@@ -1,7 +1,7 @@
 //! Lists the pictures of a space's messages for an export, and imports them: keeps them on disk until
 //! they are stored with their messages.
 //!
-//! **Invariant:** imported pictures are redrawn, like all other pictures from outside.
+//! **Invariant:** imported pictures are re-encoded, like all other pictures from outside.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::Cursor;
@@ -74,7 +74,7 @@ pub async fn export(
     Ok(pictures.collect())
 }
 
-/// Returns whether no message has too many pictures, or two at one place, or one that is not described
+/// Returns whether no message has too many pictures, or two at one position, or one that is not described
 /// by valid values.
 pub fn are_valid(pictures: &[ExportedPicture]) -> bool {
     let mut seen = HashSet::new();

@@ -11,7 +11,7 @@ pub struct SpooledPictures {
     pub listed: Vec<ExportedPicture>,
 }
 
-/// A picture that this server has drawn.
+/// A picture that this server has encoded.
 #[derive(Clone, Copy, Debug)]
 pub struct DrawnPicture {
     pub width: u32,

@@ -10,7 +10,7 @@ use crate::spaces::membership::{MembershipKind, Model};
 /// Its key in the settings of a membership.
 pub const ONLY_HEARD: &str = "remembers_only_what_it_heard";
 
-/// Returns since when a character, one of `members`, hears what is said, if it remembers only that. `None`:
+/// Returns the time from which a character, one of `members`, remembers messages, if it is limited. `None`:
 /// it knows everything.
 pub fn heard_since(members: &[Model], id: MembershipId) -> Option<Timestamp> {
     let found = members.iter().find(|it| it.id == id)?;

@@ -2,7 +2,7 @@
 //! or delete it.
 //!
 //! **Invariant:** before it is posted, only its owner knows of a picture; then those who may see its
-//! message. All bytes were drawn by this server.
+//! message. All bytes were encoded by this server.
 
 use std::io::BufReader;
 
@@ -80,7 +80,7 @@ pub enum PictureSize {
 
 /// Uploads a picture, to be posted with a message within 24 hours; then it is deleted.
 ///
-/// It is drawn again without its metadata, upright and with at most 2,048 pixels on each side. Of an
+/// It is re-encoded without its metadata, upright and with at most 2,048 pixels on each side. Of an
 /// animation the first picture is kept.
 #[utoipa::path(
     post,

@@ -34,7 +34,7 @@ use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::pagination;
 use crate::web::extract::upload::{PendingUpload, UploadForm};
 
-/// Limits the files that are packed or unpacked, and the pictures that are drawn, concurrently, because
+/// Limits the files that are packed or unpacked, and the pictures that are encoded, concurrently, because
 /// each may need a few dozen megabytes of memory, and a large picture more than 200.
 static PERMITS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(2));
 

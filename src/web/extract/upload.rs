@@ -1,5 +1,5 @@
-//! Extractor of a form with one uploaded file, and with a text if the handler expects one, which is received into memory or a temporary file
-//! only when the handler requests it, so that authorization runs first.
+//! Extracts a form with one uploaded file, and with a text if the handler expects one. The file is received
+//! into memory or a temporary file only when the handler requests it, so that authorization runs first.
 //!
 //! **Invariant:** never more than the limit is stored, however much is sent, and a refused file
 //! leaves nothing behind: the temporary file has no name.

@@ -1,4 +1,4 @@
-//! Tests of the pictures in the prompts of runs, on a model that sees, one that does not, and one that
+//! Tests of the pictures in the prompts of runs, on a model that accepts them, one that does not, and one that
 //! rejects pictures.
 
 use std::io::Cursor;
@@ -106,7 +106,7 @@ fn image_parts(message: &Value) -> usize {
 }
 
 on_both! {
-    async fn a_model_that_sees_gets_the_picture_and_the_prompt_stores_only_a_reference(backend) {
+    async fn a_vision_model_gets_the_picture_and_the_prompt_stores_only_a_reference(backend) {
         let app = EngineTest::builder(backend).open().await;
         app.set_vision("on").await;
         let picture = app.picture(1, "The secret").await;
@@ -130,7 +130,7 @@ on_both! {
         app.close().await;
     }
 
-    async fn a_model_that_does_not_see_reads_the_description(backend) {
+    async fn a_model_without_vision_gets_the_description(backend) {
         let app = EngineTest::builder(backend).open().await;
         let (cat, plain) = (app.picture(1, "A grey cat").await, app.picture(2, "").await);
 

@@ -54,7 +54,7 @@ pub fn metadata(fields: &Map<String, Value>, role: ChatRole) -> Value {
                 all.insert("reasoning".to_owned(), Value::String(reasoning));
             }
         }
-        // In our data, the message has the marks.
+        // These two are fields of the message itself.
         extra.shift_remove(OOC_KEY);
         if audience(fields).is_some() {
             extra.shift_remove(AUDIENCE_KEY);

@@ -1,4 +1,4 @@
-//! Redraws a picture for a message in two sizes, without its metadata and turned upright: as a JPEG,
+//! Re-encodes a picture for a message in two sizes, without its metadata and turned upright: as a JPEG,
 //! or as a PNG if it is partly transparent, because every model API and server accepts both.
 
 use std::io::{BufRead, Seek};
@@ -14,7 +14,7 @@ pub const MAX_PIXELS: u64 = 50_000_000;
 pub const FULL_SIDE: u32 = 2_048;
 /// The longest side of the thumbnail, in pixels.
 pub const THUMBNAIL_SIDE: u32 = 640;
-/// Hides the marks of the compression also in the small text of a screenshot.
+/// High enough that compression artifacts are not visible even in the small text of a screenshot.
 const FULL_QUALITY: u8 = 88;
 const THUMBNAIL_QUALITY: u8 = 80;
 const LIMITS: DecodeLimits = DecodeLimits {
@@ -24,7 +24,7 @@ const LIMITS: DecodeLimits = DecodeLimits {
     max_memory: 200 * 1024 * 1024,
 };
 
-/// A picture that this server has drawn.
+/// A picture that this server has encoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessagePicture {
     pub full: Vec<u8>,
@@ -36,7 +36,7 @@ pub struct MessagePicture {
     pub media_type: &'static str,
 }
 
-/// Decodes a file and draws it in both sizes. Smaller pictures are not enlarged.
+/// Decodes a file and encodes it in both sizes. Smaller pictures are not enlarged.
 ///
 /// # Errors
 /// Returns `TooLarge` for more than 50 megapixels or 200 MiB of pixels, else the reason why the file is
@@ -86,7 +86,7 @@ mod tests {
         (image.width(), image.height())
     }
 
-    /// A JPEG that is stored lying on its side, with an EXIF block that says so, and a comment.
+    /// A JPEG whose pixels are stored rotated, with an EXIF block that states the rotation, and a comment.
     fn sideways(width: u32, height: u32) -> Vec<u8> {
         let plain = decoder::encode_jpeg(&DynamicImage::new_rgb8(width, height), 90);
         let plain = plain.expect("a JPEG");

@@ -1,4 +1,4 @@
-//! Pictures from outside: decodes them within limits, and redraws those of messages.
+//! Pictures from outside: decodes them within limits, and re-encodes those of messages.
 
 pub mod decoder;
 pub mod message_picture;

@@ -59,8 +59,8 @@ impl NewPost {
     }
 }
 
-/// The text, the persona and the audience of a post as they were requested, by which a repeated request is recognized:
-/// the persona that is chosen for it may have changed since then.
+/// The text, the persona and the audience of a post as they were requested, by which a repeated request
+/// is recognized: the persona that is chosen for it may have changed since then.
 #[derive(Clone, Debug, Default)]
 pub struct RequestedPost {
     pub content: String,

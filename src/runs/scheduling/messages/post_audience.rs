@@ -37,8 +37,8 @@ pub fn audience_of_post(
     }
 }
 
-/// Returns who sees the reply that a person requests; `None`: everyone. Without a wish it has the audience of the newest message, if the person and the speaker
-/// belong to it.
+/// Returns who sees the reply that a person requests; `None`: everyone. Unless the request names an
+/// audience, it is that of the newest message, if the person and the speaker belong to it.
 ///
 /// # Errors
 /// Returns `UnknownAudience` as [`audience_of_post`], and `NoSpeaker` when the named speaker does not

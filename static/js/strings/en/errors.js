@@ -31,7 +31,7 @@ export default {
   "error.memory_off": "This is turned off in the settings of this space.",
   "error.nothing_to_learn": "There is nothing to learn from.",
   "error.no_model": "No connected model can write summaries.",
-  "error.no_translation_provider": "This space has no model that translates.",
+  "error.no_translation_provider": "This space has no translation model.",
   "error.nothing_paused": "Nothing is paused.",
   "error.stale_settings": "Another member has just changed these settings. Check them and save again.",
   "error.stale_round": "The round has changed in the meantime. Check its current state, then change it and save again.",

@@ -61,7 +61,7 @@ export default {
   "space.part_auto": "Auto Mode",
   "space.part_regenerate": "Regenerate",
   "space.part_translation": "Translation",
-  "space.translator": "Model for translations",
+  "space.translator": "Translation model",
   "space.translator_hint":
     "Members can then read each message in their own language. The original stays one click away. Translations count against the token limit.",
   "space.no_translator": "None",

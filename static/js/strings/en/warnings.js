@@ -20,7 +20,7 @@ export default {
     other: "{n} files that the card does not use were skipped, such as “{name}”.",
   },
   "warning.audience_unknown":
-    "A whisper is to a member who is not in the file; fewer members see it.",
+    "A whisper is addressed to a member who is not in the file. Only its other recipients see it.",
   "warning.assets_missing": {
     one: "{n} asset of the card is not in the file.",
     other: "{n} assets of the card are not in the file.",

@@ -32,5 +32,5 @@ export default {
   "runs.private": "Private reply",
   "member.heard": "Remembers only what it heard",
   "member.heard_hint": "Its prompts contain only the messages since it joined, without those that it missed while it was away.",
-  "error.invalid_value.audience": "A recipient is not a member any more. Discard the message, and choose again who sees it.",
+  "error.invalid_value.audience": "A recipient is no longer a member. Discard the message, then choose again who sees it.",
 }

@@ -99,7 +99,7 @@ export default {
   "picture.uploading": "正在上传{name}",
   "picture.remove": "移除{name}",
   "picture.too_many": "一条消息最多可以有{n}张图片。",
-  "picture.described": "模型看不到图片，只会收到图片的描述。",
+  "picture.described": "模型不支持图片，只会收到图片的描述。",
   "picture.title": "图片",
   "picture.open": "查看大图",
   "picture.open_named": "{alt}。查看大图",

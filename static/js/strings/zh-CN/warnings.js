@@ -16,7 +16,7 @@ export default {
   "warning.png_cut": "PNG 文件不完整：在第{n}字节处结束。",
   "warning.newer_card_unreadable": "文件中较新的角色卡无法读取，已使用较旧的角色卡。",
   "warning.files_left_out": { other: "已跳过角色卡未使用的{n}个文件，例如“{name}”。" },
-  "warning.audience_unknown": "私语的某个对象不在文件中；能看到它的成员更少。",
+  "warning.audience_unknown": "悄悄话的某位接收者不在文件中；只有其他接收者能看到它。",
   "warning.assets_missing": { other: "角色卡的{n}个素材不在文件中。" },
   "warning.assets_elsewhere": { other: "其他服务器上的{n}个素材没有下载。" },
   "warning.lorebook_elsewhere": "角色卡链接的世界书“{name}”不在文件中，请单独导入。",

@@ -1,5 +1,5 @@
-// The actions of a message: continue, reply, react, translate, copy, edit, regenerate, branch, bookmark, exclude from
-// prompts, mark as out of character, switch its memory off, delete with undo.
+// The actions of a message: continue, reply, react, translate, copy, edit, regenerate, branch, bookmark,
+// exclude from prompts, mark as out of character, switch its memory off, delete with undo.
 //
 // One toolbar serves all messages: it is at the message under the pointer or with the focus. On a touch
 // screen a tap on a message shows it below the text, with labels. Only one message is a tab stop; arrow

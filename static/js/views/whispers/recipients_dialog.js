@@ -53,7 +53,7 @@ function search(show) {
   return input({ type: "search", "aria-label": label, placeholder: label, on })
 }
 
-// The whole row is the checkbox, so that it is large enough for a finger.
+// The whole row is the checkbox, so that it is large enough to touch.
 function row({ id, display_name: name, avatar_url: url, kind }, ids, choose) {
   const click = ({ currentTarget }) => {
     choose(id, !ids.has(id))
