@@ -158,7 +158,7 @@ impl Queue {
         let mut run = new_run::new_model(
             RunId::new(),
             (SpaceId(1), conversation),
-            MembershipId(1),
+            Some(MembershipId(1)),
             run::RunKind::UserTurn,
             run::RunReason::UserMessage,
             self.clock.now(),

@@ -13,7 +13,8 @@ use crate::db::string_enum::string_enum;
 pub struct Slot {
     /// From 0.
     pub position: i64,
-    pub space_membership_id: MembershipId,
+    /// `None` until the director chooses.
+    pub space_membership_id: Option<MembershipId>,
     pub status: SlotStatus,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skip_reason: Option<String>,

@@ -306,8 +306,9 @@ pub struct ExportedRound {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ExportedSlot {
     pub position: i64,
+    /// Null: the director had not chosen.
     #[serde(rename = "seat")]
-    pub membership: i64,
+    pub membership: Option<i64>,
     pub status: slot::SlotStatus,
     pub skip_reason: Option<String>,
     pub chosen_because: String,
@@ -323,8 +324,9 @@ pub struct ExportedRun {
     pub kind: run::RunKind,
     pub status: run::RunStatus,
     pub reason: run::RunReason,
+    /// Null: the director had not chosen.
     #[serde(rename = "seat")]
-    pub membership: i64,
+    pub membership: Option<i64>,
     /// The memberships that see it; missing: everyone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audience: Option<Vec<i64>>,

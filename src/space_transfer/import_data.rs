@@ -81,7 +81,7 @@ impl IdMap {
         round: &document::ExportedRound,
     ) -> Result<Option<Audience>, ChatImportError> {
         let slots = round.slots.iter();
-        let speakers = slots.filter_map(|it| self.memberships.get(&it.membership).copied());
+        let speakers = slots.filter_map(|it| self.memberships.get(&it.membership?).copied());
         let keys = round.audience.as_deref();
         match self.audience(keys, speakers) {
             None if keys.is_some() => Err(invalid_file("the rounds")),

@@ -136,9 +136,10 @@ struct HistoryIdMap<'a> {
 }
 
 impl HistoryIdMap<'_> {
-    fn membership(&self, key: i64) -> Result<MembershipId, ChatImportError> {
-        let membership = self.map.memberships.get(&key).copied();
-        membership.ok_or_else(|| invalid_file("the speaker of a run"))
+    fn speaker(&self, key: Option<i64>) -> Result<Option<MembershipId>, ChatImportError> {
+        let find = |key| self.map.memberships.get(&key).copied();
+        let known = |key| find(key).ok_or_else(|| invalid_file("the speaker of a run"));
+        key.map(known).transpose()
     }
 
     fn message(&self, seq: Option<i64>) -> Option<MessageId> {
@@ -176,7 +177,7 @@ impl HistoryRows {
         for slot in round.slots {
             slots.push(slot::Slot {
                 position: slot.position,
-                space_membership_id: ids.membership(slot.membership)?,
+                space_membership_id: ids.speaker(slot.membership)?,
                 status: slot.status,
                 skip_reason: parse_word(slot.skip_reason)?,
                 chosen_because: slot.chosen_because,
@@ -215,7 +216,7 @@ impl HistoryRows {
             return Err(invalid_file("the runs"));
         }
         let id = RunId::new();
-        let speaker = ids.membership(run.membership)?;
+        let speaker = ids.speaker(run.membership)?;
         let wrote = run.wrote.iter().map(|wrote| (id, *wrote));
         self.authorships.extend(wrote);
         if let Some(prompt) = run.prompt {
@@ -254,7 +255,7 @@ impl HistoryRows {
             status: run.status,
             reason: run.reason,
             speaker_space_membership_id: speaker,
-            audience: ids.map.audience(run.audience.as_deref(), [speaker]),
+            audience: ids.map.audience(run.audience.as_deref(), speaker),
             run_after: run.run_after,
             burst_started_at: run.burst_started_at,
             created_at: run.created_at,

@@ -68,6 +68,7 @@ pub fn announce(context: &RunServices, state: &ScheduleState, written: WrittenPl
         it.publish_typing_stop(run);
     }
     if let Some(run) = &written.claimed {
+        it.register_claim(run);
         it.publish_typing_start(run);
     }
     for run in &written.cancel_requested {
@@ -157,7 +158,7 @@ impl Announcer<'_> {
         }
         log_end(self.state, run);
         self.context.metrics.ended(run);
-        if run.started_at.is_some() {
+        if run.started_at.is_some() && run.speaker_space_membership_id.is_some() {
             let complete = StreamComplete {
                 conversation_id: run.conversation_id,
                 run_id: run.id,
@@ -168,6 +169,9 @@ impl Announcer<'_> {
     }
 
     fn publish_stream_reset(&self, run: &run::Model) {
+        if run.speaker_space_membership_id.is_none() {
+            return; // its stream has not begun
+        }
         let event = StreamReset {
             conversation_id: run.conversation_id,
             run_id: run.id,
@@ -207,16 +211,21 @@ impl Announcer<'_> {
         }
     }
 
-    fn publish_typing_start(&self, run: &run::Model) {
-        let speaker = run.speaker_space_membership_id;
+    /// Registers the lease before anything is published: a cancellation that follows must find it.
+    fn register_claim(&self, run: &run::Model) {
         self.context.metrics.claimed(run);
-        // Register the lease before publishing: a cancellation that follows must find it.
         let lease = lease::of_run(run, &self.context.shutdown.releasing);
         self.context.leases.register(lease);
+    }
+
+    fn publish_typing_start(&self, run: &run::Model) {
+        let Some(membership_id) = run.speaker_space_membership_id else {
+            return; // its speaker is chosen first
+        };
         let event = TypingStart {
             conversation_id: run.conversation_id,
             run_id: run.id,
-            membership_id: speaker,
+            membership_id,
             kind: run.kind,
             target_message_id: run.debug.target_message_id,
             base_length: (self.state.facts.continued()).map(|it| utf16_len(&it.content)),
@@ -227,13 +236,14 @@ impl Announcer<'_> {
     }
 
     fn publish_typing_stop(&self, run: &run::Model) {
-        if run.started_at.is_none() {
+        let speaker = run.speaker_space_membership_id;
+        let Some(membership_id) = speaker.filter(|_| run.started_at.is_some()) else {
             return; // it never sent `typing_start`
-        }
+        };
         let event = TypingStop {
             conversation_id: run.conversation_id,
             run_id: run.id,
-            membership_id: run.speaker_space_membership_id,
+            membership_id,
         };
         self.publish_stream(&event, run, StreamBoundary::Stop);
     }
@@ -278,7 +288,7 @@ fn log_end(state: &ScheduleState, run: &run::Model) {
         run.attempt = run.attempt,
         conversation.id = %run.conversation_id,
         space.id = %state.space.id,
-        membership.id = %run.speaker_space_membership_id,
+        membership.id = run.speaker_space_membership_id.map(tracing::field::display),
         llm.provider = run.debug.prompt.as_ref().map(|it| it.provider.as_str()),
         llm.model = run.debug.prompt.as_ref().map(|it| it.model.as_str()),
         llm.tokens_in = usage.prompt_tokens,

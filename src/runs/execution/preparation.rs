@@ -78,9 +78,12 @@ pub async fn prepare(
         return Err(no_provider());
     };
     let continued = require_continued(run, continued)?;
+    let Some(speaker) = run.speaker_space_membership_id else {
+        return Err(internal_failure("the run has no speaker"));
+    };
     let request = PromptRequest {
         conversation: run.conversation_id,
-        speaker: run.speaker_space_membership_id,
+        speaker,
         cutoff_seq: prompt_cutoff(context, run, continued.as_ref())
             .await
             .map_err(internal_failure)?,

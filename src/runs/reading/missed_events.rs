@@ -69,11 +69,16 @@ async fn database_positions(
     context: &RunServices,
     ids: &[ConversationId],
 ) -> Result<Vec<DatabasePosition>, DbErr> {
-    let is_running = || Expr::col((run::Entity, run::Column::Status)).eq("running");
+    // The stream of a run begins when its speaker is chosen.
+    let column = |it| Expr::col((run::Entity, it));
+    let has_stream = move || {
+        let is_running = column(run::Column::Status).eq("running");
+        is_running.and(column(run::Column::SpeakerSpaceMembershipId).is_not_null())
+    };
     let runs = conversation::Entity::belongs_to(run::Entity)
         .from(conversation::Column::Id)
         .to(run::Column::ConversationId)
-        .on_condition(move |_, _| is_running().into_condition())
+        .on_condition(move |_, _| has_stream().into_condition())
         .into();
     let rows: Vec<(ConversationId, i64, Option<RunId>)> = conversation::Entity::find()
         .join(JoinType::LeftJoin, runs)

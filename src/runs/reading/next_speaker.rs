@@ -142,17 +142,21 @@ fn decided_turns(runtime: &RuntimeView) -> Vec<DecidedTurn> {
     let round = runtime.round.as_ref();
     let is_slot = |it: &&run::Model| round.is_some_and(|round| it.round_id == Some(round.id));
     let is_turn = |it: &&run::Model| it.debug.target_message_id.is_none() && !is_slot(it);
-    let turn = |it: &run::Model| DecidedTurn {
-        membership_id: it.speaker_space_membership_id,
-        because: it.debug.chosen_because.clone().unwrap_or_default(),
+    let turn = |it: &run::Model| {
+        Some(DecidedTurn {
+            membership_id: it.speaker_space_membership_id?,
+            because: it.debug.chosen_because.clone().unwrap_or_default(),
+        })
     };
     let slots = round.iter().flat_map(|round| &round.slots.0);
     let pending = slots.filter(|it| it.status == SlotStatus::Pending);
-    let running = runtime.running.iter().filter(is_turn).map(turn);
-    let queued = runtime.queued.iter().filter(is_turn).map(turn);
-    let pending = pending.map(|it| DecidedTurn {
-        membership_id: it.space_membership_id,
-        because: it.chosen_because.clone(),
+    let running = runtime.running.iter().filter(is_turn).filter_map(turn);
+    let queued = runtime.queued.iter().filter(is_turn).filter_map(turn);
+    let pending = pending.filter_map(|it| {
+        Some(DecidedTurn {
+            membership_id: it.space_membership_id?,
+            because: it.chosen_because.clone(),
+        })
     });
     running.chain(pending).chain(queued).collect()
 }

@@ -41,7 +41,7 @@ const MAX_CHANGES: u64 = 500;
 pub struct Snapshot {
     #[serde(skip)]
     pub rev: i64,
-    /// The running run, whether the viewer sees it or not.
+    /// The running run whose stream has begun, whether the viewer sees it or not.
     #[serde(skip)]
     pub running: Option<RunId>,
     /// The existing text that the running run continues.
@@ -137,7 +137,11 @@ impl RunEngine {
         entries.sort_by_key(|(seq, _)| *seq);
         Ok(Some(Snapshot {
             rev: row.rev,
-            running: runtime.running.as_ref().map(|it| it.id),
+            running: runtime
+                .running
+                .as_ref()
+                .filter(|it| it.speaker_space_membership_id.is_some())
+                .map(|it| it.id),
             base_text,
             reset,
             messages: entries.into_iter().map(|(_, entry)| entry).collect(),

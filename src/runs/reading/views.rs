@@ -53,7 +53,8 @@ pub struct RoundView {
 #[schema(as = Slot)]
 pub struct SlotView {
     pub position: i64,
-    pub membership_id: MembershipId,
+    /// Null until the director chooses.
+    pub membership_id: Option<MembershipId>,
     pub status: slot::SlotStatus,
     /// Whether a user forced it.
     pub forced: bool,

@@ -121,7 +121,7 @@ impl Command {
             }
             Self::ForceTalk(turn) => turn.referenced_members(),
             Self::CopilotStarted { membership } => vec![*membership],
-            Self::EditQueue(edit) => edit.slots.clone(),
+            Self::EditQueue(edit) => edit.slots.iter().copied().flatten().collect(),
             Self::InsertGreetings(greetings) => greetings.iter().map(|it| it.membership).collect(),
             _ => Vec::new(),
         }
@@ -185,7 +185,8 @@ impl ForcedTurn {
 #[derive(Clone, Debug)]
 pub struct SlotsEdit {
     pub round: RoundId,
-    pub slots: Vec<MembershipId>,
+    /// The speakers in order; `None`: a slot for which the director chooses.
+    pub slots: Vec<Option<MembershipId>>,
     /// The display name of the person; shown as the reason of new slots.
     pub by: String,
     pub viewer: Viewer,

@@ -15,6 +15,7 @@ use crate::runs::scheduling::{copilot, regenerate};
 use crate::runs::store::due_runs::is_due;
 use crate::runs::store::run::RunCancelReason;
 use crate::runs::store::{queue, run};
+use crate::spaces::membership::Model as Membership;
 use crate::spaces::{membership, space};
 
 /// Attempts of a run whose node died, including the first.
@@ -52,7 +53,7 @@ pub fn claim(builder: &mut PlanBuilder, id: RunId) {
 
 /// Returns whether the speaker of a run may still speak in it.
 pub fn is_eligible(builder: &PlanBuilder, run: &run::Model) -> bool {
-    let Some(membership) = builder.member(run.speaker_space_membership_id) else {
+    let Some(membership) = builder.speaker(run) else {
         return false;
     };
     let conversation = builder.state.conversation.id;
@@ -100,61 +101,45 @@ pub fn run_ended(
 ) -> Result<(), CommandError> {
     let mut run = require_running(builder, id, lease)?;
     builder.running = None;
-    if let Some(written) = end.text()
-        && !is_active_member(builder, &run)
-    {
-        discard_text(builder, run, written);
-        store_prompt(builder, id, end, false);
-        return Ok(());
-    }
     let in_place = run.debug.in_place;
-    match end {
-        ExecutionEnd::Succeeded(written) => {
-            commit_text(builder, run, written, queue::RunEnd::Succeeded);
+    match (end.text(), active_speaker(builder, &run)) {
+        (Some(written), Some(speaker)) => {
+            let end = match end {
+                ExecutionEnd::Succeeded(_) => queue::RunEnd::Succeeded,
+                _ => {
+                    run.canceled_because = Some(RunCancelReason::Stopped);
+                    queue::RunEnd::Canceled
+                }
+            };
+            commit_text(builder, run, speaker, written, end);
         }
-        ExecutionEnd::Canceled {
-            partial: Some(written),
-            ..
-        } => {
-            run.canceled_because = Some(RunCancelReason::Stopped);
-            commit_text(builder, run, written, queue::RunEnd::Canceled);
-        }
-        ExecutionEnd::Canceled {
-            partial: None,
-            usage,
-            prompt,
-        } => {
-            record_usage(&mut run, *usage, prompt.as_ref());
-            run.canceled_because = Some(RunCancelReason::Stopped);
-            builder.push(PlanChange::Finish {
-                run,
-                end: queue::RunEnd::Canceled,
-            });
-        }
-        ExecutionEnd::Failed {
-            error,
-            usage,
-            prompt,
-        } => {
-            record_usage(&mut run, *usage, prompt.as_ref());
-            let end = queue::RunEnd::Failed(error.clone());
-            builder.push(PlanChange::Finish {
-                run: run.clone(),
-                end,
-            });
-            if builder.is_at_cursor(&run) {
-                builder.set_round_state(round::RoundState::Failed);
-            }
-        }
+        (Some(written), None) => discard_text(builder, run, written),
+        (None, _) => end_without_text(builder, run, end),
     }
     store_prompt(builder, id, end, in_place);
     change_memories(builder, id, end);
     Ok(())
 }
 
-fn is_active_member(builder: &PlanBuilder, run: &run::Model) -> bool {
-    let speaker = builder.member(run.speaker_space_membership_id);
-    speaker.is_some_and(|it| it.status == membership::MembershipStatus::Active)
+/// Returns the speaker of a run unless it was removed.
+fn active_speaker<'a>(builder: &PlanBuilder<'a>, run: &run::Model) -> Option<&'a Membership> {
+    let speaker = builder.speaker(run);
+    speaker.filter(|it| it.status == membership::MembershipStatus::Active)
+}
+
+fn end_without_text(builder: &mut PlanBuilder, mut run: run::Model, end: &ExecutionEnd) {
+    record_usage(&mut run, end.usage(), end.sent_prompt());
+    let ExecutionEnd::Failed { error, .. } = end else {
+        run.canceled_because = Some(RunCancelReason::Stopped);
+        let end = queue::RunEnd::Canceled;
+        return builder.push(PlanChange::Finish { run, end });
+    };
+    let end = queue::RunEnd::Failed(error.clone());
+    let finished = run.clone();
+    builder.push(PlanChange::Finish { run: finished, end });
+    if builder.is_at_cursor(&run) {
+        builder.set_round_state(round::RoundState::Failed);
+    }
 }
 
 /// Drops the text of a speaker that was removed meanwhile, and advances the round.
@@ -199,6 +184,7 @@ fn change_memories(builder: &mut PlanBuilder, run: RunId, end: &ExecutionEnd) {
 fn commit_text(
     builder: &mut PlanBuilder,
     mut run: run::Model,
+    speaker: &Membership,
     written: &GeneratedText,
     end: queue::RunEnd,
 ) {
@@ -209,13 +195,12 @@ fn commit_text(
     // The fenced change comes first: if the lease was lost, nothing of this plan is written.
     let finished = run.clone();
     builder.push(PlanChange::Finish { run: finished, end });
-    let speaker = builder.member(run.speaker_space_membership_id);
-    let role = match speaker.map(|it| it.kind) {
-        Some(membership::MembershipKind::Human) => message::MessageRole::User,
-        _ => message::MessageRole::Assistant,
+    let role = match speaker.kind {
+        membership::MembershipKind::Human => message::MessageRole::User,
+        membership::MembershipKind::Character => message::MessageRole::Assistant,
     };
     builder.push(PlanChange::Append(NewMessage {
-        author: run.speaker_space_membership_id,
+        author: speaker.id,
         role,
         content: written.content.clone(),
         token_count: written.token_count,
@@ -238,7 +223,7 @@ fn commit_text(
         builder.advance(slot::SlotStatus::Spoken, None, turn);
     }
     let trigger_message = TriggerMessage {
-        author: run.speaker_space_membership_id,
+        author: speaker.id,
         text: &written.content,
         mentions: &[],
     };

@@ -265,7 +265,9 @@ pub fn apply_changes(builder: &mut PlanBuilder) {
     .into_iter()
     .flatten()
     {
-        member_changed(builder, run.speaker_space_membership_id);
+        if let Some(speaker) = run.speaker_space_membership_id {
+            member_changed(builder, speaker);
+        }
     }
 }
 
@@ -273,7 +275,7 @@ pub fn apply_changes(builder: &mut PlanBuilder) {
 fn member_changed(builder: &mut PlanBuilder, membership: MembershipId) {
     copilot::taken_over_by_user(builder, membership);
     let loses = |d: &PlanBuilder, run: &run::Model| {
-        run.speaker_space_membership_id == membership && !completion::is_eligible(d, run)
+        run.speaker_space_membership_id == Some(membership) && !completion::is_eligible(d, run)
     };
     if let Some(run) = builder.running.clone().filter(|it| loses(builder, it)) {
         let turn = builder.is_at_cursor(&run);

@@ -94,7 +94,7 @@ pub fn taken_over_by_user(builder: &mut PlanBuilder, membership: MembershipId) {
     let waits = builder
         .queued
         .as_ref()
-        .is_some_and(|it| it.speaker_space_membership_id == membership);
+        .is_some_and(|it| it.speaker_space_membership_id == Some(membership));
     if speaks_alone && waits {
         builder.cancel_queued(run::RunCancelReason::CopilotOff);
     }
@@ -118,7 +118,7 @@ pub fn reason_to_cancel(builder: &PlanBuilder, speaker: MembershipId) -> run::Ru
 pub fn is_copilot_run(builder: &PlanBuilder, run: &run::Model) -> bool {
     run.kind == run::RunKind::UserTurn
         && builder
-            .member(run.speaker_space_membership_id)
+            .speaker(run)
             .is_some_and(|it| it.kind == MembershipKind::Human)
 }
 

@@ -112,7 +112,7 @@ pub struct NewRound {
     pub seed: i64,
     /// Who sees it and its replies; `None`: everyone.
     pub audience: Option<Audience>,
-    pub slots: Vec<SpeakerChoice>,
+    pub slots: Vec<NewSlot>,
 }
 
 impl NewRound {
@@ -133,6 +133,37 @@ impl NewRound {
     }
 }
 
+/// A slot to create.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewSlot {
+    /// Who speaks; `None`: the director chooses.
+    pub speaker: Option<MembershipId>,
+    /// The reason as users read it.
+    pub reason: String,
+    /// Whether a user forced it: the member then speaks even if it is muted.
+    pub is_forced: bool,
+}
+
+impl From<SpeakerChoice> for NewSlot {
+    fn from(choice: SpeakerChoice) -> Self {
+        Self {
+            speaker: Some(choice.id),
+            reason: choice.reason,
+            is_forced: choice.is_forced,
+        }
+    }
+}
+
+impl From<slot::Slot> for NewSlot {
+    fn from(slot: slot::Slot) -> Self {
+        Self {
+            speaker: slot.space_membership_id,
+            reason: slot.chosen_because,
+            is_forced: slot.forced,
+        }
+    }
+}
+
 /// A change of a round that remains active.
 #[derive(Clone, Debug)]
 pub enum RoundChange {
@@ -141,10 +172,7 @@ pub enum RoundChange {
         cursor: i64,
     },
     /// Replaces the slots from a position on.
-    ReplaceSlots {
-        from: i64,
-        slots: Vec<SpeakerChoice>,
-    },
+    ReplaceSlots { from: i64, slots: Vec<NewSlot> },
     MarkSlot {
         position: i64,
         status: slot::SlotStatus,
@@ -236,13 +264,13 @@ pub enum MessageRef {
     Message(MessageId),
 }
 
-/// Returns pending slots for these speakers, from a position on.
-pub fn new_slots(from: i64, speakers: Vec<SpeakerChoice>) -> Vec<slot::Slot> {
-    let slots = (from..).zip(speakers);
+/// Returns pending slots, from a position on.
+pub fn new_slots(from: i64, slots: Vec<NewSlot>) -> Vec<slot::Slot> {
+    let slots = (from..).zip(slots);
     slots
         .map(|(position, it)| slot::Slot {
             position,
-            space_membership_id: it.id,
+            space_membership_id: it.speaker,
             status: slot::SlotStatus::Pending,
             skip_reason: None,
             chosen_because: it.reason,

@@ -18,7 +18,9 @@ use crate::rounds::round;
 use crate::runs::scheduling::command::{Command, CommandError, ForcedTurn, Greeting};
 use crate::runs::scheduling::messages::new_post::NewPost;
 use crate::runs::scheduling::messages::{out_of_character, post_audience};
-use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, NewMessage, Plan, PlanChange};
+use crate::runs::scheduling::plan::{
+    EnqueueRun, MessageRef, NewMessage, NewSlot, Plan, PlanChange,
+};
 use crate::runs::scheduling::plan_builder::{GeneratedIds, PlanBuilder};
 use crate::runs::scheduling::speaker_choice::TriggerMessage;
 use crate::runs::scheduling::state::command_facts::CommandFacts;
@@ -236,7 +238,7 @@ fn require_post_allowed(builder: &PlanBuilder, post: &NewPost) -> Result<(), Com
 /// Ends the previous round; a new one replies, after the debounce. A queued forced run with the same
 /// audience becomes its first slot and keeps its kind; with another one it ends, because its reply would
 /// reach others than the person wanted who forced it.
-fn plan_from_user_message(builder: &mut PlanBuilder, choices: Vec<SpeakerChoice>) {
+fn plan_from_user_message(builder: &mut PlanBuilder, choices: Vec<NewSlot>) {
     let is_forced = |it: &run::Model| it.kind == run::RunKind::ForceTalk;
     let forced = builder.queued.clone().filter(is_forced);
     let (forced, other) = match forced {
@@ -267,10 +269,10 @@ fn plan_from_user_message(builder: &mut PlanBuilder, choices: Vec<SpeakerChoice>
     let mut run = match &forced {
         Some(forced) => run::Model {
             attempt: forced.attempt,
-            ..builder.new_run(first.id, forced.kind, forced.reason)
+            ..builder.new_run(first.speaker, forced.kind, forced.reason)
         },
         None => builder.new_run(
-            first.id,
+            first.speaker,
             run::RunKind::UserTurn,
             run::RunReason::UserMessage,
         ),
@@ -297,7 +299,7 @@ fn force_talk(builder: &mut PlanBuilder, turn: &ForcedTurn) -> Result<(), Comman
             let can = builder
                 .member(id)
                 .is_some_and(|it| it.can_speak(builder.state.conversation.id));
-            let choice = can.then(|| SpeakerChoice::forced(id, &turn.by));
+            let choice = can.then(|| SpeakerChoice::forced(id, &turn.by).into());
             (choice, run::RunReason::ForceTalk)
         }
         None => (
@@ -307,7 +309,7 @@ fn force_talk(builder: &mut PlanBuilder, turn: &ForcedTurn) -> Result<(), Comman
     };
     let choice = choice.ok_or(CommandError::NoSpeaker)?;
     builder.end_round(round::RoundStatus::Canceled, "force_talk");
-    let mut run = builder.new_run(choice.id, run::RunKind::ForceTalk, reason);
+    let mut run = builder.new_run(choice.speaker, run::RunKind::ForceTalk, reason);
     run.debug.chosen_because = Some(choice.reason);
     let trigger = builder.seen_tail().map(|it| MessageRef::Message(it.id));
     builder.enqueue(EnqueueRun {

@@ -54,7 +54,7 @@ fn the_author_of_the_newest_message_continues_it() {
 
         assert_eq!(plan, ["queue Ada: continue, continue"]);
         let run = fixture.state.queued.unwrap();
-        assert_eq!(run.speaker_space_membership_id, ADA);
+        assert_eq!(run.speaker_space_membership_id, Some(ADA));
         assert_eq!(run.debug.target_message_id, Some(MessageId(2)));
         assert_eq!(run.debug.expected_last_message_id, Some(MessageId(2)));
         assert_eq!(run.debug.trigger_message_id, Some(MessageId(1)));

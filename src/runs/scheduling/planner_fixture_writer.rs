@@ -214,7 +214,8 @@ impl PlannerFixture {
             PlanChange::AddSwipe(text) => format!("another text {:?}", text.content),
             PlanChange::ShowSwipe { swipe, .. } => format!("show {:?}", swipe.content),
             PlanChange::StartRound(new) => {
-                let names: Vec<&str> = new.slots.iter().map(|it| self.name(it.id)).collect();
+                let slots = new.slots.iter();
+                let names: Vec<&str> = slots.map(|it| self.name_of(it.speaker)).collect();
                 format!("round of {}", names.join(", "))
             }
             PlanChange::ChangeRound(change) => self.describe_round_change(change),
@@ -261,7 +262,8 @@ impl PlannerFixture {
                 format!("slot {position} {}{reason}", status_text(status))
             }
             RoundChange::ReplaceSlots { from, slots } => {
-                let names: Vec<&str> = slots.iter().map(|it| self.name(it.id)).collect();
+                let slots = slots.iter();
+                let names: Vec<&str> = slots.map(|it| self.name_of(it.speaker)).collect();
                 format!("slots from {from}: {}", names.join(", "))
             }
         }
@@ -282,7 +284,11 @@ impl PlannerFixture {
     }
 
     fn speaker(&self, run: &run::Model) -> &str {
-        self.name(run.speaker_space_membership_id)
+        self.name_of(run.speaker_space_membership_id)
+    }
+
+    fn name_of(&self, speaker: Option<MembershipId>) -> &str {
+        speaker.map_or("director", |it| self.name(it))
     }
 
     fn name(&self, id: MembershipId) -> &str {

@@ -66,7 +66,10 @@ pub fn assert_plan_valid(
 /// claim skips it.
 fn assert_speaker_allowed(enqueue: &EnqueueRun, fixture: &PlannerFixture) {
     let run = &enqueue.run;
-    let member = fixture.state.member(run.speaker_space_membership_id);
+    let Some(speaker) = run.speaker_space_membership_id else {
+        return; // the director chooses
+    };
+    let member = fixture.state.member(speaker);
     let member = member.expect("the speaker is a member");
     match run.reason {
         RunReason::Recovered | RunReason::Retry => {}
@@ -142,12 +145,15 @@ fn assert_round_valid(new: &NewRound, plan: &Plan, fixture: &PlannerFixture) {
         forced.len() <= 1
             && chosen
                 .iter()
-                .all(|it| Some(it.id) != forced.first().map(|it| it.id))
+                .all(|it| Some(it.speaker) != forced.first().map(|it| it.speaker))
     );
     for slot in chosen {
-        let member = fixture.state.member(slot.id).expect("the member exists");
-        assert!(member.kind == membership::MembershipKind::Character && member.can_be_scheduled());
         assert!(!slot.reason.is_empty(), "each slot has a reason");
+        let Some(speaker) = slot.speaker else {
+            continue; // the director chooses
+        };
+        let member = fixture.state.member(speaker).expect("the member exists");
+        assert!(member.kind == membership::MembershipKind::Character && member.can_be_scheduled());
     }
     if *kind == round::RoundKind::AutoMode {
         assert!(space.auto_mode_enabled);
@@ -162,7 +168,7 @@ fn assert_round_valid(new: &NewRound, plan: &Plan, fixture: &PlannerFixture) {
             message::MessageRole::Assistant,
             "auto mode answers an AI message"
         );
-        let answers_itself = slots.iter().any(|it| it.id == answered.author);
+        let answers_itself = slots.iter().any(|it| it.speaker == Some(answered.author));
         assert!(space.allow_self_responses || !answers_itself);
     }
 }

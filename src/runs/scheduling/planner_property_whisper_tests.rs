@@ -39,7 +39,8 @@ pub fn assert_audiences(
 ) {
     let state = &fixture.state;
     for run in [&state.queued, &state.running].into_iter().flatten() {
-        let includes = |it: &Audience| it.contains(run.speaker_space_membership_id);
+        let speaker = run.speaker_space_membership_id;
+        let includes = |it: &Audience| speaker.is_none_or(|id| it.contains(id));
         assert!(run.audience.as_ref().is_none_or(includes), "{run:?}");
         assert!(run.kind != RunKind::AutoMode || run.audience.is_none());
         if let Some(round) = state

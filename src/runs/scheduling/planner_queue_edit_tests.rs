@@ -33,7 +33,7 @@ fn running() -> PlannerFixture {
 pub fn edit(round: RoundId, slots: &[MembershipId]) -> Command {
     Command::EditQueue(SlotsEdit {
         round,
-        slots: slots.to_vec(),
+        slots: slots.iter().copied().map(Some).collect(),
         by: "Eve".to_owned(),
         viewer: Viewer::Server,
     })
@@ -46,7 +46,7 @@ impl PlannerFixture {
     }
 
     /// Returns the pending speakers with their reasons.
-    fn pending_slots(&self) -> Vec<(MembershipId, &str)> {
+    fn pending_slots(&self) -> Vec<(Option<MembershipId>, &str)> {
         let round = self.state.round.as_ref().expect("a round");
         let slots = round.slots.0.iter();
         slots
@@ -121,9 +121,9 @@ fn kept_slots_keep_their_reason_and_new_slots_name_the_editor() {
 
     let by_position = "next by position";
     let expected = [
-        (BOB, by_position),
-        (BOB, "put in the queue by Eve"),
-        (ADA, by_position),
+        (Some(BOB), by_position),
+        (Some(BOB), "put in the queue by Eve"),
+        (Some(ADA), by_position),
     ];
     assert_eq!(fixture.pending_slots(), expected);
 }

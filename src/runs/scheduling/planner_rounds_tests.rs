@@ -230,6 +230,6 @@ fn canceling_a_run_pauses_its_round_at_the_same_slot() {
     assert_eq!(retried[1], "queue Bob: user_turn, retry");
     assert_eq!(
         fixture.state.queued.unwrap().speaker_space_membership_id,
-        BOB
+        Some(BOB)
     );
 }

@@ -68,7 +68,7 @@ fn only_characters_of_the_audience_reply_and_their_texts_have_it() {
         .iter()
         .map(|it| it.space_membership_id)
         .collect();
-    assert_eq!(speakers, [BOB]);
+    assert_eq!(speakers, [Some(BOB)]);
     assert_eq!(round.audience, audience(&[EVE, BOB]));
     assert_eq!(fixture.queued_run().audience, round.audience);
     fixture.claim_due();
@@ -155,7 +155,7 @@ fn a_generated_reply_has_the_audience_of_the_newest_message_if_person_and_speake
 
     let private = generate(None, eve, inherited()).unwrap();
     assert_eq!(private.audience, audience(&[EVE, BOB]));
-    assert_eq!(private.speaker_space_membership_id, BOB);
+    assert_eq!(private.speaker_space_membership_id, Some(BOB));
     assert_eq!(
         generate(Some(ADA), eve, inherited()).unwrap().audience,
         None
@@ -232,7 +232,7 @@ fn people_outside_the_audience_neither_skip_nor_retry_nor_edit_its_round() {
     let edit = |slots: &[MembershipId], viewer| {
         Command::EditQueue(SlotsEdit {
             round,
-            slots: slots.to_vec(),
+            slots: slots.iter().copied().map(Some).collect(),
             by: "Zoe".to_owned(),
             viewer,
         })

@@ -5,14 +5,14 @@ use base::ids::MembershipId;
 use crate::conversations::audience::message_audience::Audience;
 use crate::rounds::{round, slot};
 use crate::runs::scheduling::command::{CommandError, SlotsEdit};
-use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, RoundChange};
+use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, NewSlot, RoundChange};
 use crate::runs::scheduling::plan_builder::PlanBuilder;
 use crate::runs::store::run;
 use crate::speakers::selection::SpeakerChoice;
 
 /// Replaces the pending slots by other members: the slots after the cursor, and the current one if its
 /// run is not running. Members that are left out are removed; a member that is named twice speaks
-/// twice.
+/// twice. A slot for which the director chooses can be moved or removed, but not added.
 ///
 /// # Errors
 /// Returns `StaleRound` when this round is not active or the person does not see its replies, or
@@ -36,10 +36,11 @@ pub fn edit(builder: &mut PlanBuilder, edit: &SlotsEdit) -> Result<(), CommandEr
     if pending.iter().map(|it| &it.space_membership_id).eq(members) {
         return Ok(());
     }
-    let slots = arrange_slots(pending, members, by);
+    let slots = arrange_slots(pending, members, by).ok_or(CommandError::NotSchedulable)?;
     if !slots.iter().all(|it| {
-        let is_in = |audience: &Audience| audience.contains(it.id);
-        present.audience.as_ref().is_none_or(is_in) && builder.can_fill_slot(it.id, it.is_forced)
+        let is_in = |audience: &Audience| it.speaker.is_none_or(|id| audience.contains(id));
+        present.audience.as_ref().is_none_or(is_in)
+            && builder.can_fill_slot(it.speaker, it.is_forced)
     }) {
         return Err(CommandError::NotSchedulable);
     }
@@ -57,20 +58,18 @@ pub fn edit(builder: &mut PlanBuilder, edit: &SlotsEdit) -> Result<(), CommandEr
     Ok(())
 }
 
-/// Returns the slots in their new order; existing slots keep their reason.
+/// Returns the slots in their new order; existing slots keep their reason. Returns `None` if the list
+/// has more slots without a speaker than there are.
 fn arrange_slots(
     mut pending: Vec<slot::Slot>,
-    members: &[MembershipId],
+    members: &[Option<MembershipId>],
     by: &str,
-) -> Vec<SpeakerChoice> {
-    let mut arrange = |id: &MembershipId| {
+) -> Option<Vec<NewSlot>> {
+    let mut arrange = |id: &Option<MembershipId>| {
         let kept = pending.iter().position(|it| it.space_membership_id == *id);
         match kept.map(|at| pending.remove(at)) {
-            Some(slot) => SpeakerChoice {
-                is_forced: slot.forced,
-                ..SpeakerChoice::new(*id, slot.chosen_because)
-            },
-            None => SpeakerChoice::new(*id, format!("put in the queue by {by}")),
+            Some(slot) => Some(NewSlot::from(slot)),
+            None => id.map(|it| SpeakerChoice::new(it, format!("put in the queue by {by}")).into()),
         }
     };
     members.iter().map(&mut arrange).collect()
@@ -78,10 +77,11 @@ fn arrange_slots(
 
 /// Replaces the queued run by one for the new first speaker, due at the same time. A paused or
 /// failed round has none. A forced run that is removed ends with its own event.
-fn replace_queued_run(builder: &mut PlanBuilder, first: SpeakerChoice, keeps_forced: bool) {
+fn replace_queued_run(builder: &mut PlanBuilder, first: NewSlot, keeps_forced: bool) {
     let queued = builder.queued.clone().filter(|run| {
         let is_forced = run.kind == run::RunKind::ForceTalk;
-        let is_same = run.speaker_space_membership_id == first.id && is_forced == first.is_forced;
+        let is_same =
+            run.speaker_space_membership_id == first.speaker && is_forced == first.is_forced;
         builder.is_at_cursor(run) && !is_same
     });
     let Some(queued) = queued else {
@@ -108,7 +108,7 @@ fn replace_queued_run(builder: &mut PlanBuilder, first: SpeakerChoice, keeps_for
             chosen_because: Some(first.reason),
             ..Default::default()
         },
-        ..builder.new_run(first.id, kind, reason)
+        ..builder.new_run(first.speaker, kind, reason)
     };
     builder.enqueue(EnqueueRun {
         run,

@@ -6,14 +6,13 @@ use base::ids::MessageId;
 use crate::conversations::message;
 use crate::rounds::round;
 use crate::runs::scheduling::command::CommandError;
-use crate::runs::scheduling::plan::{MessageRef, PlanChange};
+use crate::runs::scheduling::plan::{MessageRef, NewSlot, PlanChange};
 use crate::runs::scheduling::plan_builder::{NextSlot, PlanBuilder};
 use crate::runs::scheduling::speaker_choice;
 use crate::runs::scheduling::speaker_choice::TriggerMessage;
 use crate::runs::scheduling::state::command_facts::RegenerateFacts;
 use crate::runs::store::run;
 use crate::spaces::space::{GroupRegenerateMode, ReplyOrder};
-use crate::speakers::selection::SpeakerChoice;
 
 /// Returns the user message whose replies a regenerate replaces, if it applies to the whole turn:
 /// in a group whose space is set so, after a user message. Not in manual order, which would select
@@ -72,7 +71,7 @@ pub fn reply_to_tail(builder: &mut PlanBuilder) -> Result<(), CommandError> {
 fn require_repliers(
     builder: &PlanBuilder,
     user_message: &message::Model,
-) -> Result<Vec<SpeakerChoice>, CommandError> {
+) -> Result<Vec<NewSlot>, CommandError> {
     let user_message = TriggerMessage {
         author: user_message.space_membership_id,
         text: &user_message.content,
@@ -85,7 +84,7 @@ fn require_repliers(
     }
 }
 
-fn start_round(builder: &mut PlanBuilder, user_message: MessageId, choices: Vec<SpeakerChoice>) {
+fn start_round(builder: &mut PlanBuilder, user_message: MessageId, choices: Vec<NewSlot>) {
     builder.new_round(
         round::RoundKind::UserTurn,
         choices,

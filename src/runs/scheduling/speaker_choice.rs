@@ -4,6 +4,7 @@
 use base::ids::MembershipId;
 use tavern::seeded_random::SeededRandom;
 
+use crate::runs::scheduling::plan::NewSlot;
 use crate::runs::scheduling::plan_builder::PlanBuilder;
 use crate::runs::store::run;
 use crate::spaces::space::RepliesPerTurn;
@@ -20,10 +21,7 @@ pub struct TriggerMessage<'a> {
 }
 
 /// Returns who replies to a message of role user, in order.
-pub fn after_user_message(
-    builder: &PlanBuilder,
-    trigger_message: &TriggerMessage,
-) -> Vec<SpeakerChoice> {
+pub fn after_user_message(builder: &PlanBuilder, trigger_message: &TriggerMessage) -> Vec<NewSlot> {
     let mut input = trigger_input(builder, trigger_message);
     // The message starts a new epoch, in which no character has spoken.
     input.speakers_since_last_user_message.clear();
@@ -31,10 +29,7 @@ pub fn after_user_message(
 }
 
 /// Returns who replies to the message of a character, in auto mode.
-pub fn after_ai_message(
-    builder: &PlanBuilder,
-    trigger_message: &TriggerMessage,
-) -> Vec<SpeakerChoice> {
+pub fn after_ai_message(builder: &PlanBuilder, trigger_message: &TriggerMessage) -> Vec<NewSlot> {
     let mut input = trigger_input(builder, trigger_message);
     input.last_speaker = Some(trigger_message.author);
     input
@@ -45,23 +40,23 @@ pub fn after_ai_message(
 
 /// Returns who speaks when a reply is forced without naming a speaker. Reads the newest message that all
 /// who see the reply see, so that the choice reveals nothing of a whisper.
-pub fn for_force_talk(builder: &PlanBuilder) -> Option<SpeakerChoice> {
+pub fn for_force_talk(builder: &PlanBuilder) -> Option<NewSlot> {
     let newest = builder.seen_tail();
     let input = SelectionInput {
         newest_author: newest.map(|it| it.space_membership_id),
         newest_text: newest.map(|it| it.content.clone()).unwrap_or_default(),
         ..conversation_input(builder)
     };
-    choose_speaker(builder, SelectionTrigger::Generate, &input)
+    choose_speaker(builder, SelectionTrigger::Generate, &input).map(NewSlot::from)
 }
 
 fn choose_speakers(
     builder: &PlanBuilder,
     trigger: SelectionTrigger,
     input: &SelectionInput,
-) -> Vec<SpeakerChoice> {
+) -> Vec<NewSlot> {
     let order = builder.state.space.reply_order;
-    match builder.state.space.replies_per_turn {
+    let chosen: Vec<SpeakerChoice> = match builder.state.space.replies_per_turn {
         RepliesPerTurn::One => choose_speaker(builder, trigger, input)
             .into_iter()
             .collect(),
@@ -71,7 +66,8 @@ fn choose_speakers(
             input,
             &mut SeededRandom::from_seed(builder.ids.seed),
         ),
-    }
+    };
+    chosen.into_iter().map(NewSlot::from).collect()
 }
 
 fn choose_speaker(
@@ -112,13 +108,13 @@ fn conversation_input(builder: &PlanBuilder) -> SelectionInput {
 }
 
 /// Returns the forced speaker, then the chosen ones without that speaker.
-pub fn with_forced_first(forced: &run::Model, chosen: Vec<SpeakerChoice>) -> Vec<SpeakerChoice> {
+pub fn with_forced_first(forced: &run::Model, chosen: Vec<NewSlot>) -> Vec<NewSlot> {
     let speaker = forced.speaker_space_membership_id;
-    let because = forced.debug.chosen_because.clone().unwrap_or_default();
-    let first = SpeakerChoice {
+    let first = NewSlot {
+        speaker,
+        reason: forced.debug.chosen_because.clone().unwrap_or_default(),
         is_forced: true,
-        ..SpeakerChoice::new(speaker, because)
     };
-    let others = chosen.into_iter().filter(|it| it.id != speaker);
+    let others = chosen.into_iter().filter(|it| it.speaker != speaker);
     std::iter::once(first).chain(others).collect()
 }

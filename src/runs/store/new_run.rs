@@ -10,7 +10,7 @@ use crate::runs::store::run;
 pub fn new_model(
     id: RunId,
     (space, conversation): (SpaceId, ConversationId),
-    speaker: MembershipId,
+    speaker: Option<MembershipId>,
     kind: run::RunKind,
     reason: run::RunReason,
     now: Timestamp,

@@ -30,7 +30,8 @@ pub struct Model {
     pub kind: RunKind,
     pub status: RunStatus,
     pub reason: RunReason,
-    pub speaker_space_membership_id: MembershipId,
+    /// `None` until the director chooses.
+    pub speaker_space_membership_id: Option<MembershipId>,
     /// Who sees it and its text; `None`: everyone.
     pub audience: Option<Audience>,
     /// Not due before this time. Null: due immediately on every node, whatever its clock shows.

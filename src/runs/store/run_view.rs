@@ -58,7 +58,8 @@ pub struct RunView {
     pub kind: RunKind,
     pub status: RunStatus,
     pub reason: RunReason,
-    pub speaker_space_membership_id: MembershipId,
+    /// Null until the director chooses.
+    pub speaker_space_membership_id: Option<MembershipId>,
     /// The memberships that see it and its text; null: everyone.
     pub audience: Option<Audience>,
     /// False; true in the document of a [`PrivateRunView`].

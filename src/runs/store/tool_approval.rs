@@ -127,6 +127,10 @@ pub async fn request(
 ) -> Result<Vec<Model>, DbErr> {
     let (space, this, kind) = (run.space_id, (run.id, run.lease), db.backend());
     let conversation = run.conversation_id;
+    // A run calls tools only for its speaker.
+    let Some(speaker) = run.speaker_space_membership_id else {
+        return Ok(Vec::new());
+    };
     let rows: Vec<ActiveModel> = questions
         .into_iter()
         .map(|it| ActiveModel {
@@ -134,7 +138,7 @@ pub async fn request(
             conversation_id: Set(run.conversation_id),
             conversation_run_id: Set(run.id),
             lease: Set(run.lease),
-            space_membership_id: Set(run.speaker_space_membership_id),
+            space_membership_id: Set(speaker),
             tool: Set(it.tool),
             arguments: Set(it.arguments),
             status: Set(ToolApprovalStatus::Pending),

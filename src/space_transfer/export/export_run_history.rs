@@ -137,12 +137,14 @@ impl<'a> HistoryCursor<'a> {
         let triggers = page.iter().filter_map(|it| it.trigger_message_id);
         let seqs = load_seqs(db, (self.conversation_id, self.viewer), triggers.collect()).await?;
         let slots = page.iter().flat_map(|it| &it.slots.0);
-        let speakers: BTreeSet<MembershipId> = slots.map(|it| it.space_membership_id).collect();
+        let speakers: BTreeSet<MembershipId> =
+            slots.filter_map(|it| it.space_membership_id).collect();
         let existing = membership::list_display_names(db, speakers).await?;
         let rounds = page.into_iter().map(|it| {
             // A guest who left without having spoken has no membership any more.
             let slots = it.slots.0.into_iter();
-            let slots = slots.filter(|it| existing.contains_key(&it.space_membership_id));
+            let exists = |id: MembershipId| existing.contains_key(&id);
+            let slots = slots.filter(|it| it.space_membership_id.is_none_or(exists));
             ExportedHistory::Round(document::ExportedRound {
                 slots: slots.map(exported_slot).collect(),
                 key: it.id,
@@ -208,7 +210,7 @@ impl<'a> HistoryCursor<'a> {
 fn exported_slot(slot: slot::Slot) -> document::ExportedSlot {
     document::ExportedSlot {
         position: slot.position,
-        membership: slot.space_membership_id.0,
+        membership: slot.space_membership_id.map(|it| it.0),
         status: slot.status,
         skip_reason: slot.skip_reason,
         chosen_because: slot.chosen_because,
@@ -276,7 +278,7 @@ fn run_document(
         kind: run.kind,
         status: run.status,
         reason: run.reason,
-        membership: run.speaker_space_membership_id.0,
+        membership: run.speaker_space_membership_id.map(|it| it.0),
         audience: audience_keys(run.audience.as_ref()),
         run_after: run.run_after,
         burst_started_at: run.burst_started_at,

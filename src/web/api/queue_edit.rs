@@ -25,9 +25,10 @@ const MAX_SLOTS: usize = 100;
 pub struct QueueEdit {
     /// The round that the list refers to.
     round_id: RoundId,
-    /// The upcoming speakers in order; a member that occurs twice speaks twice.
+    /// The upcoming speakers in order; a member that occurs twice speaks twice. Null: a pending slot for
+    /// which the director chooses; such slots can be moved and removed, but not added.
     #[schema(max_items = 100)]
-    slots: Vec<MembershipId>,
+    slots: Vec<Option<MembershipId>>,
 }
 
 /// Replaces the upcoming speakers.
@@ -43,7 +44,7 @@ pub struct QueueEdit {
     responses(
         (status = 200, body = ConversationView),
         (status = 409, description = "`stale_round`; `already_finished`."),
-        (status = 422, description = "`invalid_value`: a member who cannot be scheduled.")
+        (status = 422, description = "`invalid_value`: a member who cannot be scheduled, or null without such a slot.")
     )
 )]
 pub async fn replace(

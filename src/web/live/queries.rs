@@ -47,15 +47,16 @@ pub async fn open(
         let snapshot = app.engine.snapshot(id, at.viewer(), after_rev).await?;
         let snapshot = snapshot.ok_or_else(ApiError::not_found)?;
         let running = snapshot.running_run.as_ref().and_then(RunDocument::whole);
-        if let Some(run) = running {
-            app.engine.fetch_text(id, run.id).await;
+        let stream = running.and_then(|it| Some((it.id, it.speaker_space_membership_id?)));
+        if let Some((run, _)) = stream {
+            app.engine.fetch_text(id, run).await;
         }
         Ok(OpenedSubscription {
             space: at.space.id,
             membership: at.membership.as_ref().map(|it| it.id),
             rev: snapshot.rev,
             running: snapshot.running,
-            stream: running.map(|it| (it.id, it.speaker_space_membership_id)),
+            stream,
             base_text: snapshot.base_text.clone(),
             snapshot: serde_json::to_string(&snapshot).map_err(ApiError::internal)?,
         })

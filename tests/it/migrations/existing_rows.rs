@@ -7,6 +7,7 @@ use migration::{Migrator, MigratorTrait};
 use sea_orm::{ConnectionTrait, Database, DatabaseConnection, EntityTrait, QueryOrder};
 use troupe::conversations::token_usage;
 use troupe::rounds::round;
+use troupe::rounds::round::RoundStatus;
 use troupe::rounds::slot::{Slot, SlotStatus};
 
 use super::schema::revert_from;
@@ -52,7 +53,7 @@ on_both! {
         let of_rounds: Vec<Vec<Slot>> = of_rounds.expect("the rounds are read").into_iter().map(|it| it.slots.0).collect();
         let slot = |position, member, status, skip_reason: Option<&str>, forced| Slot {
             position,
-            space_membership_id: MembershipId(member),
+            space_membership_id: Some(MembershipId(member)),
             status,
             skip_reason: skip_reason.map(str::to_owned),
             chosen_because: "named \"Ada\"".to_owned(),
@@ -65,6 +66,51 @@ on_both! {
         assert_eq!(of_rounds, [first.to_vec(), vec![]]);
         revert_from(moves_slots, &connection).await;
         assert_eq!(facts.rows(SLOTS_OF_ROUNDS).await, before);
+    }
+
+    async fn a_migration_allows_runs_without_a_speaker_and_its_reversal_removes_them_alone(backend) {
+        let database = fresh_database(&backend).await;
+        let allows_them = "m20261129_000112_runs_without_speaker";
+        let connection = migrated_before(allows_them, &database).await;
+        connection.execute_unprepared(EXISTING_MESSAGES).await.expect("the rows are inserted");
+        let mut facts = DatabaseFacts::open(&database).await;
+        let ids = [1, 2, 3, 4, 5].map(|n| uuid(backend, n));
+        let [finished, active, spoken, undecided, waiting] = &ids;
+        let slot = |position: i64, member: &str| format!(
+            r#"{{"position":{position},"space_membership_id":{member},"status":"skipped","chosen_because":"named \"Ada\"","forced":false}}"#
+        );
+        facts.execute(&format!(
+            "INSERT INTO conversation_rounds (id, conversation_id, status, seed, created_at, slots) \
+             VALUES ({finished}, 1, 'finished', 1, 0, '[{},{}]'), ({active}, 1, 'active', 2, 0, '[{}]')",
+            slot(0, "2"), slot(1, "3"), slot(0, "2")
+        )).await;
+        let run = |id: &str, round: &str, status: &str, speaker: &str, n: i64| format!(
+            "INSERT INTO conversation_runs (id, conversation_id, space_id, run_seq, round_id, status, reason, speaker_space_membership_id, created_at, debug) \
+             VALUES ({id}, 1, 1, {n}, {round}, '{status}', 'user_message', {speaker}, 0, '{{}}')"
+        );
+        facts.execute(&run(spoken, finished, "succeeded", "2", 1)).await;
+        facts.execute(&format!("UPDATE messages SET conversation_run_id = {spoken} WHERE seq = 3")).await;
+        let written = "SELECT CAST(seq AS TEXT) FROM messages WHERE conversation_run_id IS NOT NULL";
+
+        Migrator::up(&connection, None).await.expect("the migrations are applied");
+        facts.execute(&run(undecided, finished, "skipped", "NULL", 2)).await;
+        facts.execute(&run(waiting, active, "queued", "NULL", 3)).await;
+        let slots = format!("'[{},{}]'", slot(0, "null"), slot(1, "3"));
+        facts.execute(&format!("UPDATE conversation_rounds SET slots = {slots} WHERE id = {finished}")).await;
+        let before = facts.rows(written).await;
+        revert_from(allows_them, &connection).await;
+
+        let text = |it: &str| Some(it.to_owned());
+        assert_eq!(before, [vec![text("3")]]);
+        assert_eq!(facts.rows(written).await, before);
+        let speakers = "SELECT CAST(run_seq AS TEXT), CAST(speaker_space_membership_id AS TEXT) FROM conversation_runs";
+        assert_eq!(facts.rows(speakers).await, [vec![text("1"), text("2")]]);
+        let rounds = round::Entity::find().order_by_asc(round::Column::Seed).all(&connection).await;
+        let rounds = rounds.expect("the rounds are read");
+        let left: Vec<_> = rounds.iter().map(|it| (it.status, it.slots.0.len())).collect();
+        assert_eq!(left, [(RoundStatus::Finished, 1), (RoundStatus::Canceled, 1)]);
+        let refused = connection.execute_unprepared(&run(waiting, finished, "skipped", "NULL", 4)).await;
+        assert!(refused.is_err(), "a run without a speaker is allowed");
     }
 
     async fn a_migration_keeps_the_tokens_of_each_space_and_so_does_its_reversal(backend) {

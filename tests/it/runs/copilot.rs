@@ -111,7 +111,7 @@ on_sqlite! {
         assert_eq!(app.speaker_sequence().await, "EAEAEA");
         assert_eq!(app.steps_left().await, OFF);
         let runs = app.runs().await;
-        let of_eve: Vec<_> = runs.iter().filter(|it| it.speaker_space_membership_id == app.user.membership).collect();
+        let of_eve: Vec<_> = runs.iter().filter(|it| it.speaker_space_membership_id == Some(app.user.membership)).collect();
         let reasons: Vec<_> = of_eve.iter().map(|it| it.reason).collect();
         assert_eq!(reasons, [RunReason::CopilotStart, RunReason::CopilotFollowup, RunReason::CopilotFollowup]);
         assert!(of_eve.iter().all(|it| it.kind == run::RunKind::UserTurn && it.round_id.is_none()));
@@ -175,7 +175,7 @@ on_sqlite! {
         app.wait_until_idle().await;
 
         assert_eq!(app.speaker_sequence().await, "EAEA");
-        let of_eve: Vec<_> = app.runs().await.into_iter().filter(|it| it.speaker_space_membership_id == app.user.membership).collect();
+        let of_eve: Vec<_> = app.runs().await.into_iter().filter(|it| it.speaker_space_membership_id == Some(app.user.membership)).collect();
         let outcomes: Vec<_> = of_eve.iter().map(|it| (it.status, it.reason, it.attempt)).collect();
         assert_eq!(
             outcomes,

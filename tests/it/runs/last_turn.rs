@@ -85,7 +85,7 @@ on_sqlite! {
         app.settle().await;
 
         let ada = app.membership("Ada").await;
-        assert_eq!(planned.run.speaker_space_membership_id, ada.id);
+        assert_eq!(planned.run.speaker_space_membership_id, Some(ada.id));
         app.close().await;
     }
 

@@ -33,7 +33,7 @@ impl EngineTest {
         let speaker = run.expect("no run was planned").speaker_space_membership_id;
         let members = membership::list_for_space(self.db.reader(), self.space).await;
         let members = members.expect("the query failed");
-        let member = members.into_iter().find(|it| it.id == speaker);
+        let member = members.into_iter().find(|it| Some(it.id) == speaker);
         member.expect("the member is missing").cached_display_name
     }
 }
@@ -75,7 +75,7 @@ on_sqlite! {
         let round = round.expect("the query failed").expect("no round is active");
         let members = membership::list_for_space(app.db.reader(), app.space).await;
         let drawn = reproduce_rolls(&members.expect("the query failed"), round.seed);
-        let of = |it: slot::Slot| SpeakerChoice::new(it.space_membership_id, it.chosen_because);
+        let of = |it: slot::Slot| SpeakerChoice::new(it.space_membership_id.expect("a chosen speaker"), it.chosen_because);
         let stored: Vec<SpeakerChoice> = round.slots.0.into_iter().map(of).collect();
         assert_eq!(stored, drawn);
         gate.open();

@@ -103,7 +103,7 @@ on_sqlite! {
         }
         let round = app.runtime().await.round.expect("no round is active");
         assert!(round.slots.0[0].forced);
-        assert_eq!(round.slots.0[0].space_membership_id, app.membership("Bob").await.id);
+        assert_eq!(round.slots.0[0].space_membership_id, Some(app.membership("Bob").await.id));
         app.close().await;
     }
 

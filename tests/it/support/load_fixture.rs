@@ -81,7 +81,7 @@ impl EngineTest {
             let due = at.plus_ms(ms);
             runs.push(run::Model {
                 run_seq: 1,
-                ..new_run::new_model(RunId::new(), place, target.speaker, kind, reason, due)
+                ..new_run::new_model(RunId::new(), place, Some(target.speaker), kind, reason, due)
             });
         }
         for some in runs.chunks(200) {

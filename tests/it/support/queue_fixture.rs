@@ -53,7 +53,7 @@ impl QueueFixture {
         let place = (self.engine_test.space, conversation);
         run::Model {
             run_seq: self.n_new_runs.fetch_add(1, Ordering::Relaxed),
-            ..new_run::new_model(RunId::new(), place, self.speaker, kind, reason, now)
+            ..new_run::new_model(RunId::new(), place, Some(self.speaker), kind, reason, now)
         }
     }
 

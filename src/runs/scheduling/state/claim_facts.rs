@@ -13,9 +13,10 @@ use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::store::run;
 use crate::spaces::membership;
 
-/// Returns the member that the queued run lets speak, unless it was removed.
+/// Returns the member that the queued run lets speak, unless it was removed or the director still
+/// chooses it.
 pub(super) fn queued_speaker(state: &ScheduleState) -> Option<&membership::Model> {
-    state.member(state.queued.as_ref()?.speaker_space_membership_id)
+    state.member(state.queued.as_ref()?.speaker_space_membership_id?)
 }
 
 /// Returns the facts of a claim. A speaker that was removed has no provider of its own here: its run

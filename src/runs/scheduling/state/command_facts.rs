@@ -181,7 +181,9 @@ impl CommandFacts {
         };
         let target = self.target().map(|it| &it.row);
         let messages = target.into_iter().chain(answered).chain(last_turn);
-        let speaker = self.newest_run().map(|it| it.speaker_space_membership_id);
+        let speaker = self
+            .newest_run()
+            .and_then(|it| it.speaker_space_membership_id);
         messages.map(|it| it.space_membership_id).chain(speaker)
     }
 }

@@ -49,8 +49,8 @@ impl ScheduleState {
         let runs = [&self.queued, &self.running].into_iter().flatten();
         let slots = self.round.iter().flat_map(|it| &it.slots.0);
         (self.last_speaker.into_iter())
-            .chain(runs.map(|it| it.speaker_space_membership_id))
-            .chain(slots.map(|it| it.space_membership_id))
+            .chain(runs.filter_map(|it| it.speaker_space_membership_id))
+            .chain(slots.filter_map(|it| it.space_membership_id))
             .chain(self.tail.iter().map(|it| it.space_membership_id))
             .chain(self.facts.referenced_members())
     }

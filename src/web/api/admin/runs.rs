@@ -136,7 +136,7 @@ impl RunLabels {
         let conversations = conversation::list_with_spaces(db, ids).await?;
         let ids: HashSet<_> = runs
             .iter()
-            .map(|it| it.speaker_space_membership_id)
+            .filter_map(|it| it.speaker_space_membership_id)
             .collect();
         Ok(Self {
             conversations: conversations.into_iter().map(|it| (it.0.id, it)).collect(),
@@ -165,7 +165,8 @@ impl RunLabels {
                 heartbeat_age_ms,
             }));
         }
-        let speaker = self.speakers.get(&run.speaker_space_membership_id);
+        let speaker = run.speaker_space_membership_id;
+        let speaker = speaker.and_then(|it| self.speakers.get(&it));
         Some(AdminRunView::Whole(Box::new(AdminWholeRun {
             run: run.view(),
             space_id,
