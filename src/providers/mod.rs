@@ -4,6 +4,7 @@ pub mod builtin_providers;
 pub mod call_metrics;
 pub mod detected_vision;
 pub mod encryption;
+pub mod json_requests;
 pub mod provider;
 pub mod provider_factory;
 pub mod usable_providers;

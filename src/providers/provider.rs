@@ -19,6 +19,9 @@ use crate::providers::encryption::{DecryptError, SecretCipher};
 use crate::providers::vision;
 use crate::providers::vision::PictureCost;
 
+/// The context window if the settings have none, in tokens; the same as for prompts.
+const DEFAULT_CONTEXT_TOKENS: i64 = 8_192;
+
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "llm_providers")]
 pub struct Model {
@@ -138,6 +141,14 @@ impl Model {
             is_default: self.is_default,
             vision: self.accepts_pictures(),
         }
+    }
+
+    /// Returns the size of its model's context window: request and answer together, in tokens.
+    pub fn context_tokens(&self) -> i64 {
+        let window = self.settings["context_tokens"].as_i64();
+        window
+            .filter(|it| *it > 0)
+            .unwrap_or(DEFAULT_CONTEXT_TOKENS)
     }
 
     /// Returns whether pictures are sent to its model.

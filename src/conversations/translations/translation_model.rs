@@ -36,8 +36,6 @@ use base::language_tag::LanguageTag;
 /// How many calls of one provider this node makes at the same time: a page of messages is translated
 /// quickly, and replies remain the main load of the provider.
 const MAX_CALLS_PER_PROVIDER: usize = 4;
-/// The context window of a provider whose settings have none, in tokens; the same as for prompts.
-const DEFAULT_CONTEXT_TOKENS: i64 = 8_192;
 /// The tokens of the instructions, and a reserve for other ways of counting.
 const RESERVED_TOKENS: i64 = 512;
 /// Tokens that a model may need to reason before it answers.
@@ -233,17 +231,10 @@ pub fn can_translate(provider: &provider::Model) -> bool {
     !provider.disabled && provider.kind != ProviderKind::Demo
 }
 
-fn context_tokens(provider: &provider::Model) -> i64 {
-    let window = provider.settings["context_tokens"].as_i64();
-    window
-        .filter(|it| *it > 0)
-        .unwrap_or(DEFAULT_CONTEXT_TOKENS)
-}
-
 /// Returns the size of a part: the part and its translation fit into the window. A token has at least one
 /// byte.
 fn max_part_bytes(provider: &provider::Model) -> usize {
-    let free = (context_tokens(provider) - RESERVED_TOKENS).max(RESERVED_TOKENS);
+    let free = (provider.context_tokens() - RESERVED_TOKENS).max(RESERVED_TOKENS);
     usize::try_from(free / (1 + MAX_GROWTH)).unwrap_or(usize::MAX) * 2
 }
 
@@ -251,7 +242,7 @@ fn request(provider: &provider::Model, language: &LanguageTag, text: &str) -> Re
     let instructions =
         format!("{INSTRUCTIONS}\nThe target language has the language tag {language} (BCP 47).");
     let n_tokens = tokens::count(text);
-    let window = context_tokens(provider) - RESERVED_TOKENS - n_tokens;
+    let window = provider.context_tokens() - RESERVED_TOKENS - n_tokens;
     let max_tokens = (n_tokens * MAX_GROWTH + REASONING_TOKENS).min(window.max(RESERVED_TOKENS));
     Request {
         model: provider.model.clone(),
@@ -260,7 +251,7 @@ fn request(provider: &provider::Model, language: &LanguageTag, text: &str) -> Re
             Message::new(PromptRole::User, text.to_owned()),
         ],
         max_tokens: u32::try_from(max_tokens).ok(),
-        context_tokens: u32::try_from(context_tokens(provider)).ok(),
+        context_tokens: u32::try_from(provider.context_tokens()).ok(),
         ..Request::default()
     }
 }

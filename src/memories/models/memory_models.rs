@@ -9,18 +9,12 @@
 use std::sync::Arc;
 
 use agent::call_limits::CallLimits;
-use agent::model_call;
-use agent::outcome::{FailureCode, GenerationFailure, GenerationOutcome};
+use agent::outcome::FailureCode;
 use agent::permits::fair_permits::{FairPermits, PermitOwner};
-use agent::trim::ReplyTrimmer;
 use agent::usage::UsageTotal;
 use base::ids::{ProviderId, SpaceId};
-use base::prompt_role::PromptRole;
 use dashmap::DashMap;
-use llm::provider::{Capability, Provider};
 use llm::registry::ProviderKind;
-use llm::request::{Message, Request};
-use llm::tool::{OutputFormat, OutputSchema};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -31,8 +25,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::conversations::token_usage;
 use crate::db::connect::Db;
-use crate::memories::models::json_answer;
 use crate::memories::models::model_setting::MemoryModelSetting;
+use crate::providers::json_requests::json_request::{JsonCallError, JsonRequest};
+use crate::providers::json_requests::{json_answer, json_request};
 use crate::providers::provider_factory::{ProviderError, ProviderFactory};
 use crate::providers::{provider, usable_providers};
 use crate::spaces::space;
@@ -40,8 +35,6 @@ use crate::spaces::space;
 /// How many calls of one provider this node makes at the same time: enough that a slow call does not
 /// delay all spaces, few enough that replies remain the main load of the provider.
 const MAX_CALLS_PER_PROVIDER: usize = 2;
-/// The context window of a provider whose settings have none, in tokens; the same as for prompts.
-const DEFAULT_CONTEXT_TOKENS: i64 = 8_192;
 
 /// Calls models for memories. Cheap to clone; clones share state.
 #[derive(Clone)]
@@ -62,19 +55,6 @@ struct PurposeLabel {
 /// A model that a space uses for its memory.
 #[derive(Clone, Debug)]
 pub struct MemoryModel(provider::Model);
-
-/// A request that is answered by a JSON object.
-#[derive(Clone, Debug)]
-pub struct JsonRequest {
-    /// The instructions.
-    pub system: String,
-    /// The data, which contains no instructions.
-    pub text: String,
-    pub schema_name: &'static str,
-    /// A JSON schema that APIs can enforce: all properties are required, and no others are allowed.
-    pub schema: Value,
-    pub max_tokens: u32,
-}
 
 /// Why a model returned no object.
 #[derive(Debug, thiserror::Error)]
@@ -105,10 +85,7 @@ impl MemoryModel {
 
     /// Returns the size of its context window: request and answer together, in tokens.
     pub fn context_tokens(&self) -> i64 {
-        let window = self.0.settings["context_tokens"].as_i64();
-        window
-            .filter(|it| *it > 0)
-            .unwrap_or(DEFAULT_CONTEXT_TOKENS)
+        self.0.context_tokens()
     }
 }
 
@@ -176,17 +153,12 @@ impl MemoryModels {
             return Err(MemoryModelError::TokenLimit);
         }
         let provider = self.providers.create(&model.0)?;
-        let format = Format::of(provider.as_ref());
-        let answer = self.call(provider.as_ref(), model, space, &request, format, cancel);
-        let answer = match answer.await {
-            Err(CallError::Failed(failure)) if format.may_be_rejected(&failure) => {
-                let provider = provider.as_ref();
-                let again = self.call(provider, model, space, &request, Format::Text, cancel);
-                again.await
-            }
-            answer => answer,
-        };
-        let text = answer.map_err(MemoryModelError::from)?;
+        let response =
+            json_request::send(provider.as_ref(), &model.0, &request, &self.limits, cancel);
+        let response = response.await;
+        self.count_tokens(space, response.usage, request.schema_name)
+            .await;
+        let text = response.answer.map_err(MemoryModelError::from)?;
         let object = json_answer::parse_object(&text).map(Value::Object);
         object.ok_or(MemoryModelError::InvalidJson)
     }
@@ -200,35 +172,6 @@ impl MemoryModels {
     async fn is_at_limit(&self, id: SpaceId) -> Result<bool, DbErr> {
         let found = token_usage::find_has_reached_limit(self.db.reader(), id, 0).await?;
         Ok(found.unwrap_or(true))
-    }
-
-    /// Makes one call and counts its tokens. Returns the answer.
-    async fn call(
-        &self,
-        provider: &dyn Provider,
-        model: &MemoryModel,
-        space: SpaceId,
-        request: &JsonRequest,
-        format: Format,
-        cancel: &CancellationToken,
-    ) -> Result<String, CallError> {
-        let schema_name = request.schema_name;
-        let request = format.apply(request, model);
-        let trimmer = ReplyTrimmer::verbatim();
-        // The outcome has the same text.
-        let mut sink = String::new();
-        let outcome =
-            model_call::generate(provider, &request, trimmer, &self.limits, &mut sink, cancel);
-        let (usage, answer) = match outcome.await {
-            GenerationOutcome::Succeeded { text, usage, .. } => (usage, Ok(text)),
-            GenerationOutcome::Failed { failure, usage, .. } => {
-                tracing::debug!(error = failure.message, "a model call for memories failed");
-                (usage, Err(CallError::Failed(failure)))
-            }
-            GenerationOutcome::Canceled { usage, .. } => (usage, Err(CallError::Canceled)),
-        };
-        self.count_tokens(space, usage, schema_name).await;
-        answer
     }
 
     async fn count_tokens(&self, space: SpaceId, usage: Option<UsageTotal>, purpose: &'static str) {
@@ -249,74 +192,14 @@ impl MemoryModels {
     }
 }
 
-/// Why a call returned no text.
-enum CallError {
-    Failed(GenerationFailure),
-    Canceled,
-}
-
-impl From<CallError> for MemoryModelError {
-    fn from(error: CallError) -> Self {
+impl From<JsonCallError> for MemoryModelError {
+    fn from(error: JsonCallError) -> Self {
         match error {
-            CallError::Failed(failure) => Self::Failed(failure.code),
-            CallError::Canceled => Self::Canceled,
-        }
-    }
-}
-
-/// How the API is asked for JSON.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Format {
-    /// By the schema.
-    Schema,
-    /// By a JSON mode; the schema is in the prompt.
-    Json,
-    /// Only by the prompt.
-    Text,
-}
-
-impl Format {
-    /// Returns the strictest format that the API supports.
-    fn of(provider: &dyn Provider) -> Self {
-        match provider {
-            it if it.has_capability(Capability::Schema) => Self::Schema,
-            it if it.has_capability(Capability::Json) => Self::Json,
-            _ => Self::Text,
-        }
-    }
-
-    /// Returns whether the call may have failed because the server does not know this format. Some
-    /// servers that are compatible with an API reject it.
-    fn may_be_rejected(self, failure: &GenerationFailure) -> bool {
-        self != Self::Text && failure.code == FailureCode::UpstreamError && !failure.is_retryable
-    }
-
-    fn apply(self, request: &JsonRequest, model: &MemoryModel) -> Request {
-        let mut system = request.system.clone();
-        if self != Self::Schema {
-            system.push_str("\n\nAnswer with one JSON object that matches this JSON schema:\n");
-            system.push_str(&request.schema.to_string());
-        }
-        let schema = || OutputSchema {
-            name: request.schema_name.to_owned(),
-            description: None,
-            schema: request.schema.clone(),
-            strict: Some(true),
-        };
-        Request {
-            model: model.0.model.clone(),
-            messages: vec![
-                Message::new(PromptRole::System, system),
-                Message::new(PromptRole::User, request.text.clone()),
-            ],
-            max_tokens: Some(request.max_tokens),
-            context_tokens: u32::try_from(model.context_tokens()).ok(),
-            format: match self {
-                Self::Schema => OutputFormat::Schema(schema()),
-                Self::Json => OutputFormat::Json,
-                Self::Text => OutputFormat::Text,
-            },
-            ..Request::default()
+            JsonCallError::Failed(failure) => {
+                tracing::debug!(error = failure.message, "a model call for memories failed");
+                Self::Failed(failure.code)
+            }
+            JsonCallError::Canceled => Self::Canceled,
         }
     }
 }

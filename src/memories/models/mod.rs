@@ -1,6 +1,4 @@
-//! Calls models for the memory of a space: which model a space has chosen, a request that is answered
-//! by a JSON object, and reading this object.
+//! Calls models for the memory of a space, and reads which model a space has chosen.
 
-pub mod json_answer;
 pub mod memory_models;
 pub mod model_setting;

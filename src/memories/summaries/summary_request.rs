@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use crate::memories::models::memory_models::JsonRequest;
+use crate::providers::json_requests::json_request::JsonRequest;
 
 /// The name of the JSON schema of an answer.
 const SCHEMA_NAME: &str = "conversation_summary";

@@ -14,7 +14,7 @@ use crate::conversations::{conversation, message};
 use crate::memories::error::MemoryError;
 use crate::memories::learning::message_learning::LearningServices;
 use crate::memories::memory_settings::SummarySettings;
-use crate::memories::models::memory_models::{JsonRequest, MemoryModel, MemoryModelError};
+use crate::memories::models::memory_models::{MemoryModel, MemoryModelError};
 use crate::memories::summaries::summary;
 use crate::memories::summaries::summary::{SummaryLevel, SummaryStatus};
 use crate::memories::summaries::summary_input::{load_messages, with_names};
@@ -24,6 +24,7 @@ use crate::memories::summaries::summary_request::{
 };
 use crate::memories::summaries::summary_store::{NewVersion, SummaryAuthor, put_in_use};
 use crate::memories::tasks::{memory_task, task_queue};
+use crate::providers::json_requests::json_request::JsonRequest;
 use crate::spaces::space;
 
 /// The maximum number of tokens of the messages or parts in one request; fewer for a model with a small
