@@ -72,6 +72,7 @@ mod m20261129_000104_attachments;
 mod m20261129_000105_translations;
 mod m20261129_000106_translation_settings;
 mod m20261129_000112_runs_without_speaker;
+mod m20261129_000113_director;
 
 /// The steps, in order.
 pub struct Migrator;
@@ -144,6 +145,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261129_000105_translations::Migration),
             Box::new(m20261129_000106_translation_settings::Migration),
             Box::new(m20261129_000112_runs_without_speaker::Migration),
+            Box::new(m20261129_000113_director::Migration),
         ]
     }
 }

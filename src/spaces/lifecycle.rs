@@ -26,6 +26,7 @@ pub struct SpaceRules {
     pub description: Option<String>,
     pub status: Option<space::SpaceStatus>,
     pub reply_order: Option<space::ReplyOrder>,
+    pub director_provider_id: Option<Option<ProviderId>>,
     pub replies_per_turn: Option<space::RepliesPerTurn>,
     pub card_handling_mode: Option<space::CardHandlingMode>,
     pub allow_self_responses: Option<bool>,
@@ -128,6 +129,7 @@ fn new_model(owner: Option<UserId>, now: Timestamp) -> Model {
         memory_tokens_used: 0,
         embedding_model_id: None,
         translation_provider_id: None,
+        director_provider_id: None,
         model_language: None,
         token_limit: 0,
         is_hidden: false,
@@ -235,6 +237,7 @@ fn apply_rules(mut row: ActiveModel, rules: SpaceRules) -> ActiveModel {
     put(&mut row.description, rules.description);
     put(&mut row.status, rules.status);
     put(&mut row.reply_order, rules.reply_order);
+    put(&mut row.director_provider_id, rules.director_provider_id);
     put(&mut row.replies_per_turn, rules.replies_per_turn);
     put(&mut row.card_handling_mode, rules.card_handling_mode);
     put(&mut row.allow_self_responses, rules.allow_self_responses);

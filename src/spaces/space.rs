@@ -63,6 +63,9 @@ pub struct Model {
     pub translation_provider_id: Option<ProviderId>,
     /// The language in which models read the messages of people (BCP 47); `None`: the original.
     pub model_language: Option<String>,
+    /// The provider whose model chooses speakers in the order `director`; it may have been deleted.
+    /// `None`: the default one.
+    pub director_provider_id: Option<ProviderId>,
 }
 
 #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
@@ -75,7 +78,7 @@ string_enum! {
     #[schema(as = SpaceStatus)]
     SpaceStatus { Active, Archived }
     /// How the next speaker is selected.
-    ReplyOrder { Manual, Natural, List, Pooled }
+    ReplyOrder { Manual, Natural, List, Pooled, Director }
     /// Whether a trigger selects one speaker or an ordered list.
     RepliesPerTurn { One, Activated }
     /// Whose cards are included in the prompt.
@@ -230,6 +233,8 @@ pub struct SpaceView {
     pub owner_id: Option<UserId>,
     pub status: SpaceStatus,
     pub reply_order: ReplyOrder,
+    /// The provider whose model chooses speakers in the order `director`; null: the default one.
+    pub director_provider_id: Option<ProviderId>,
     pub replies_per_turn: RepliesPerTurn,
     pub card_handling_mode: CardHandlingMode,
     pub allow_self_responses: bool,
@@ -274,6 +279,7 @@ impl Model {
             owner_id: self.owner_id,
             status: self.status,
             reply_order: self.reply_order,
+            director_provider_id: self.director_provider_id,
             replies_per_turn: self.replies_per_turn,
             card_handling_mode: self.card_handling_mode,
             allow_self_responses: self.allow_self_responses,

@@ -39,7 +39,8 @@ pub fn select_round(
     chosen
 }
 
-fn mentioned(
+/// Returns those of `eligible` that the newest message mentions, in text order.
+pub fn mentioned(
     input: &SelectionInput,
     eligible: &[&Candidate],
 ) -> impl Iterator<Item = SpeakerChoice> {

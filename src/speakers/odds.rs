@@ -6,11 +6,8 @@ use std::collections::HashSet;
 use base::ids::MembershipId;
 
 use crate::spaces::space::{RepliesPerTurn, ReplyOrder};
-use crate::speakers::mention;
-use crate::speakers::selection::{
-    Candidate, SelectionInput, SelectionTrigger, eligible_candidates, next_in_rotation,
-};
-use crate::speakers::selector::excluded_speaker;
+use crate::speakers::selection::{Candidate, SelectionInput, SelectionTrigger, next_in_rotation};
+use crate::speakers::{mention, selector};
 
 /// How likely a candidate is to speak.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,7 +15,8 @@ pub struct SpeakerOdds {
     pub id: MembershipId,
     /// Of being selected at all: with several replies per turn the probabilities of all candidates may
     /// add up to more than 1.
-    pub probability: f64,
+    /// `None`: unknown.
+    pub probability: Option<f64>,
     /// The reason as users read it.
     pub reason: String,
 }
@@ -31,8 +29,7 @@ pub fn compute(
     trigger: SelectionTrigger,
     input: &SelectionInput,
 ) -> Vec<SpeakerOdds> {
-    let excluded = excluded_speaker(trigger, input);
-    let eligible = eligible_candidates(&input.candidates, excluded);
+    let eligible = selector::eligible(trigger, input);
     let one = replies == RepliesPerTurn::One || trigger == SelectionTrigger::Generate;
     match order {
         ReplyOrder::Manual => match trigger {
@@ -50,6 +47,14 @@ pub fn compute(
         ReplyOrder::Pooled => {
             let is_refilled = !one || trigger == SelectionTrigger::Generate;
             pooled(input, &eligible, is_refilled)
+        }
+        ReplyOrder::Director => {
+            let chosen = |it: &&Candidate| SpeakerOdds {
+                id: it.id,
+                probability: None,
+                reason: "director chooses".to_owned(),
+            };
+            eligible.iter().map(chosen).collect()
         }
     }
 }
@@ -129,7 +134,7 @@ fn drawn_from(eligible: &[&Candidate], pool: &[&Candidate], reason: &str) -> Vec
 fn odds_of(candidate: &Candidate, probability: f64, reason: String) -> SpeakerOdds {
     SpeakerOdds {
         id: candidate.id,
-        probability,
+        probability: Some(probability),
         reason,
     }
 }

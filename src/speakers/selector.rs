@@ -9,7 +9,7 @@ use tavern::seeded_random::SeededRandom;
 
 use crate::spaces::space::ReplyOrder;
 use crate::speakers::selection::{
-    SelectionInput, SelectionTrigger, SpeakerChoice, eligible_candidates,
+    Candidate, SelectionInput, SelectionTrigger, SpeakerChoice, eligible_candidates,
 };
 use crate::speakers::{list, manual, natural, pooled};
 
@@ -17,17 +17,17 @@ use crate::speakers::{list, manual, natural, pooled};
 ///
 /// `Human` excludes no one. `Auto` never selects the author of the newest message, unless the space
 /// allows self responses, and returns `None` if no other candidate is left. `Generate` excludes the
-/// last speaker unless it is the only candidate.
+/// last speaker unless it is the only candidate. Without a director, `director` selects as `natural`.
 pub fn select_one(
     order: ReplyOrder,
     trigger: SelectionTrigger,
     input: &SelectionInput,
     dice: &mut SeededRandom,
 ) -> Option<SpeakerChoice> {
-    let eligible = eligible_candidates(&input.candidates, excluded_speaker(trigger, input));
+    let eligible = eligible(trigger, input);
     match order {
         ReplyOrder::Manual => manual::select_one(trigger, &eligible, dice),
-        ReplyOrder::Natural => natural::select_one(input, &eligible),
+        ReplyOrder::Natural | ReplyOrder::Director => natural::select_one(input, &eligible),
         ReplyOrder::List => list::select_one(input, &eligible),
         ReplyOrder::Pooled => pooled::select_one(trigger, input, &eligible, dice),
     }
@@ -41,10 +41,10 @@ pub fn select_round(
     input: &SelectionInput,
     dice: &mut SeededRandom,
 ) -> Vec<SpeakerChoice> {
-    let eligible = eligible_candidates(&input.candidates, excluded_speaker(trigger, input));
+    let eligible = eligible(trigger, input);
     match order {
         ReplyOrder::Manual => Vec::new(),
-        ReplyOrder::Natural => natural::select_round(input, &eligible, dice),
+        ReplyOrder::Natural | ReplyOrder::Director => natural::select_round(input, &eligible, dice),
         ReplyOrder::List => list::select_round(&eligible),
         ReplyOrder::Pooled => pooled::select_round(input, &eligible, dice)
             .into_iter()
@@ -52,11 +52,13 @@ pub fn select_round(
     }
 }
 
+/// Returns the candidates that this trigger may select, in roster order.
+pub fn eligible(trigger: SelectionTrigger, input: &SelectionInput) -> Vec<&Candidate> {
+    eligible_candidates(&input.candidates, excluded_speaker(trigger, input))
+}
+
 /// Returns the membership, if any, that this trigger must not select.
-pub(super) fn excluded_speaker(
-    trigger: SelectionTrigger,
-    input: &SelectionInput,
-) -> Option<MembershipId> {
+fn excluded_speaker(trigger: SelectionTrigger, input: &SelectionInput) -> Option<MembershipId> {
     match trigger {
         SelectionTrigger::Human => None,
         SelectionTrigger::Auto if input.allow_self_responses => None,

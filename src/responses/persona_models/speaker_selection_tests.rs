@@ -51,6 +51,7 @@ fn space(reply_order: ReplyOrder, replies_per_turn: RepliesPerTurn) -> space::Mo
         description: String::new(),
         owner_id: None,
         translation_provider_id: None,
+        director_provider_id: None,
         model_language: None,
         status: space::SpaceStatus::Active,
         reply_order,

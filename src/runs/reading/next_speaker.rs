@@ -6,12 +6,13 @@
 
 use std::collections::HashMap;
 
-use base::ids::{ConversationId, MembershipId};
+use base::ids::{CharacterId, ConversationId, MembershipId};
 use sea_orm::{ConnectionTrait, DbErr};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::characters::character;
+use crate::conversations::audience::message_audience::Audience;
 use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::{conversation, timeline};
 use crate::db::connect::Db;
@@ -20,10 +21,11 @@ use crate::rounds::slot::SlotStatus;
 use crate::runs::reading::views::RuntimeView;
 use crate::runs::scheduling::auto_mode;
 use crate::runs::store::run;
+use crate::runs::store::run::RunKind;
 use crate::spaces::membership;
 use crate::spaces::membership::MembershipKind;
 use crate::spaces::space::ReplyOrder;
-use crate::speakers::selection::{SelectionInput, SelectionTrigger};
+use crate::speakers::selection::{Candidate, SelectionInput, SelectionTrigger};
 use crate::speakers::{from_memberships, odds};
 
 /// Who speaks next in a conversation.
@@ -32,7 +34,7 @@ pub struct NextSpeaker {
     /// The turns that are decided, in order; the first one may be speaking.
     pub decided: Vec<DecidedTurn>,
     /// The choice after them, if no message mentions a member: each character that can be chosen, with
-    /// its probability.
+    /// its probability. While the director has a turn to decide: the choice of that turn.
     pub odds: Vec<SpeakerOddsView>,
     /// What the odds are for: the next message of a person, the next turn of auto mode after the decided
     /// ones, or a reply that a person generates, in manual order.
@@ -52,7 +54,7 @@ pub struct DecidedTurn {
 pub struct SpeakerOddsView {
     pub membership_id: MembershipId,
     /// From 0 to 1. With several replies per turn those of all characters may add up to more than 1.
-    /// Null if it is unknown.
+    /// Null if it is unknown: the director chooses.
     #[schema(minimum = 0, maximum = 1)]
     pub probability: Option<f64>,
     pub because: String,
@@ -97,14 +99,23 @@ async fn load_in(
     let has_turns = auto_mode::turns_left(&row, &space) > Some(n_uncounted_turns(&runtime));
     let is_after_character =
         (decided.last()).is_some_and(|it| is_character(it.membership_id, &members));
-    let trigger = match space.reply_order {
-        ReplyOrder::Manual => PreviewTrigger::Generate,
+    let undecided = undecided_turn(&runtime);
+    let audience = undecided.as_ref().and_then(|it| it.audience.clone());
+    let undecided = undecided.map(|it| it.trigger);
+    let order = match undecided {
+        // The director chooses for a turn that is planned, whatever the order is now.
+        Some(_) => ReplyOrder::Director,
+        None => space.reply_order,
+    };
+    let trigger = match (undecided, order) {
+        (Some(trigger), _) => trigger,
+        (None, ReplyOrder::Manual) => PreviewTrigger::Generate,
         // Without a decided turn, auto mode rests until a person posts or generates.
         _ if is_after_character && has_turns => PreviewTrigger::AutoMode,
         _ => PreviewTrigger::Message,
     };
     let mut input = SelectionInput {
-        candidates: from_memberships::candidates(&members, &talkativeness),
+        candidates: candidates(&members, &talkativeness, audience.as_ref()),
         last_speaker,
         speakers_since_last_user_message: spoken,
         allow_self_responses: space.allow_self_responses,
@@ -128,7 +139,7 @@ async fn load_in(
         // The message starts a new epoch, in which no character has spoken.
         input.speakers_since_last_user_message.clear();
     }
-    let odds = odds::compute(space.reply_order, space.replies_per_turn, selection, &input);
+    let odds = odds::compute(order, space.replies_per_turn, selection, &input);
     Ok(NextSpeaker {
         decided,
         odds: odds.into_iter().map(to_view).collect(),
@@ -161,6 +172,52 @@ fn decided_turns(runtime: &RuntimeView) -> Vec<DecidedTurn> {
     running.chain(pending).chain(queued).collect()
 }
 
+/// Returns the characters that see what they answer; `None`: everyone does.
+fn candidates(
+    members: &[membership::Model],
+    talkativeness: &HashMap<CharacterId, f64>,
+    audience: Option<&Audience>,
+) -> Vec<Candidate> {
+    let mut all = from_memberships::candidates(members, talkativeness);
+    all.retain(|it| audience.is_none_or(|audience| audience.contains(it.id)));
+    all
+}
+
+/// A turn for which the director has not chosen yet.
+struct UndecidedTurn {
+    trigger: PreviewTrigger,
+    audience: Option<Audience>,
+}
+
+fn undecided_turn(runtime: &RuntimeView) -> Option<UndecidedTurn> {
+    let runs = [&runtime.running, &runtime.queued].into_iter().flatten();
+    let of_run = runs
+        .filter(|it| it.speaker_space_membership_id.is_none())
+        .map(|it| UndecidedTurn {
+            trigger: match it.kind {
+                RunKind::AutoMode => PreviewTrigger::AutoMode,
+                RunKind::ForceTalk => PreviewTrigger::Generate,
+                RunKind::UserTurn | RunKind::Regenerate | RunKind::Continue => {
+                    PreviewTrigger::Message
+                }
+            },
+            audience: it.audience.clone(),
+        });
+    // That of a paused or failed round has no run.
+    let slots = runtime.round.iter().flat_map(|round| {
+        let mut pending = round.slots.from(round.cursor);
+        let is_undecided = pending.any(|it| it.space_membership_id.is_none());
+        is_undecided.then(|| UndecidedTurn {
+            trigger: match round.kind {
+                RoundKind::AutoMode => PreviewTrigger::AutoMode,
+                RoundKind::UserTurn => PreviewTrigger::Message,
+            },
+            audience: round.audience.clone(),
+        })
+    });
+    of_run.chain(slots).next()
+}
+
 /// Returns how many turns of auto mode the pending slots will use; that of the current slot is counted
 /// already.
 fn n_uncounted_turns(runtime: &RuntimeView) -> i64 {
@@ -177,7 +234,7 @@ fn is_character(id: MembershipId, members: &[membership::Model]) -> bool {
 fn to_view(odds: odds::SpeakerOdds) -> SpeakerOddsView {
     SpeakerOddsView {
         membership_id: odds.id,
-        probability: Some(odds.probability),
+        probability: odds.probability,
         because: odds.reason,
     }
 }

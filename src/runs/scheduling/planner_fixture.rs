@@ -359,6 +359,7 @@ fn empty_state(members: Vec<membership::Model>) -> ScheduleState {
             description: String::new(),
             owner_id: None,
             translation_provider_id: None,
+            director_provider_id: None,
             model_language: None,
             status: space::SpaceStatus::Active,
             reply_order: space::ReplyOrder::List,

@@ -37,6 +37,10 @@ pub struct UpdateSpace {
     #[serde(deserialize_with = "json_body::present")]
     #[schema(nullable = false)]
     pub reply_order: Option<space::ReplyOrder>,
+    /// The provider whose model chooses speakers in the order `director`; null: the default one.
+    #[serde(deserialize_with = "json_body::nullable")]
+    #[schema(value_type = Option<ProviderId>)]
+    director_provider_id: Option<Option<ProviderId>>,
     #[serde(deserialize_with = "json_body::present")]
     #[schema(nullable = false)]
     replies_per_turn: Option<space::RepliesPerTurn>,
@@ -103,6 +107,7 @@ impl UpdateSpace {
             description: self.description.map(parse_description).transpose()?,
             status: self.status,
             reply_order: self.reply_order,
+            director_provider_id: self.director_provider_id,
             replies_per_turn: self.replies_per_turn,
             card_handling_mode: self.card_handling_mode,
             allow_self_responses: self.allow_self_responses,

@@ -100,6 +100,7 @@ pub async fn create(
     require_memory_models(&app, &rules, &Value::Null).await?;
     memory_embedding::require_usable_in_settings(&app, &rules, None).await?;
     require_translation_provider(&app, &rules, None).await?;
+    require_director_provider(&app, &rules, None).await?;
     let view = create_space(&app, &caller.user, rules).await?;
     Ok(HttpResponse::Created().json(view))
 }
@@ -190,6 +191,7 @@ pub async fn update(
     require_memory_models(&app, &rules, &at.space.settings).await?;
     memory_embedding::require_usable_in_settings(&app, &rules, Some(&at.space)).await?;
     require_translation_provider(&app, &rules, Some(&at.space)).await?;
+    require_director_provider(&app, &rules, Some(&at.space)).await?;
     let changed = lifecycle::update(&app.db, at.space.id, rules, version).await;
     let changed = match changed {
         Ok(changed) => changed,
@@ -269,6 +271,24 @@ async fn require_translation_provider(
         None => "This provider does not exist.",
     };
     Err(ApiError::invalid_value("translation_provider_id", message))
+}
+
+/// Checks that the provider of the director exists. The present one is accepted, so that other settings can
+/// be changed.
+async fn require_director_provider(
+    app: &App,
+    rules: &SpaceRules,
+    present: Option<&space::Model>,
+) -> ApiResult<()> {
+    let Some(Some(id)) = rules.director_provider_id else {
+        return Ok(());
+    };
+    let is_present = present.is_some_and(|it| it.director_provider_id == Some(id));
+    if is_present || provider::find(app.db.reader(), id).await?.is_some() {
+        return Ok(());
+    }
+    let message = "This provider does not exist.";
+    Err(ApiError::invalid_value("director_provider_id", message))
 }
 
 /// 409 with the current document.

@@ -205,7 +205,7 @@ fn the_documents_have_every_field_that_clients_rely_on() {
         ),
         (
             "Space",
-            "id name description owner_id status reply_order replies_per_turn card_handling_mode allow_self_responses auto_mode_enabled auto_mode_delay_ms auto_mode_max_turns during_generation_user_input_policy user_turn_debounce_ms slow_mode_s group_regenerate_mode translation_provider_id model_language settings settings_version token_limit tokens_used root_conversation_id my_role created_at",
+            "id name description owner_id status reply_order director_provider_id replies_per_turn card_handling_mode allow_self_responses auto_mode_enabled auto_mode_delay_ms auto_mode_max_turns during_generation_user_input_policy user_turn_debounce_ms slow_mode_s group_regenerate_mode translation_provider_id model_language settings settings_version token_limit tokens_used root_conversation_id my_role created_at",
         ),
         (
             "Character",

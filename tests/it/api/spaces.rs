@@ -22,7 +22,7 @@ on_sqlite! {
             "auto_mode_enabled": false, "auto_mode_delay_ms": 5000, "auto_mode_max_turns": 8,
             "during_generation_user_input_policy": "queue", "user_turn_debounce_ms": 0, "slow_mode_s": 0,
             "group_regenerate_mode": "single_message", "settings": {}, "settings_version": 0,
-            "translation_provider_id": null, "model_language": null,
+            "translation_provider_id": null, "model_language": null, "director_provider_id": null,
             "token_limit": 0, "tokens_used": 0, "my_role": "owner",
         });
         for (key, value) in expected.as_object().unwrap() {

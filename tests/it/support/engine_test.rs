@@ -11,13 +11,14 @@
 //! ```
 
 use base::clock::{Clock, Timestamp};
-use base::ids::{ConversationId, MembershipId, MessageId, SpaceId};
+use base::ids::{ConversationId, MembershipId, MessageId, ProviderId, SpaceId};
 use realtime::hub::Hub;
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
 use tokio::time::timeout;
 use troupe::conversations::audience::viewer::Viewer;
 use troupe::conversations::{conversation, message, token_usage};
 use troupe::db::connect::Db;
+use troupe::providers::provider;
 use troupe::runs::engine::{PostResult, RunEngine};
 use troupe::runs::error::EngineError;
 use troupe::runs::reading::views::RuntimeView;
@@ -146,6 +147,20 @@ impl EngineTest {
     /// Inserts another conversation of the space.
     pub async fn another_conversation(&self) -> ConversationId {
         fixtures::insert_conversation(&self.db, self.space, self.clock.now()).await
+    }
+
+    /// Inserts another provider with the same scripts, for a model of this name.
+    pub async fn another_provider(&self, model: &str) -> ProviderId {
+        let new = provider::NewProvider {
+            model: model.to_owned(),
+            is_default: false,
+            ..fixtures::scripted_provider(&self.upstream.base_url())
+        };
+        let models = &self.engine.context().models;
+        let now = self.clock.now();
+        fixtures::insert_provider(&self.db, &models.cipher, now, new)
+            .await
+            .id
     }
 
     /// Adds another user as a member of the space.

@@ -36,7 +36,7 @@ pub async fn insert_fixtures(
     characters: &[String],
     rules: impl FnOnce(&mut space::Model),
 ) -> Fixtures {
-    insert_provider(db, sealer, now, base_url).await;
+    insert_provider(db, sealer, now, scripted_provider(base_url)).await;
     let owner = insert(db, user_row(now), |it| it.id = NotSet).await.id;
     let mut row = space_row(owner, now);
     rules(&mut row);
@@ -153,8 +153,9 @@ pub async fn disable_provider(db: &Db, disabled: bool) {
         .unwrap_or_else(|it: sea_orm::DbErr| panic!("{it}"));
 }
 
-async fn insert_provider(db: &Db, sealer: &SecretCipher, now: Timestamp, base_url: &str) {
-    let new = provider::NewProvider {
+/// Returns the default provider, whose models the test scripts.
+pub fn scripted_provider(base_url: &str) -> provider::NewProvider {
+    provider::NewProvider {
         name: "Scripted".to_owned(),
         kind: ProviderKind::OpenaiCompatible,
         base_url: Some(base_url.to_owned()),
@@ -163,9 +164,18 @@ async fn insert_provider(db: &Db, sealer: &SecretCipher, now: Timestamp, base_ur
         is_default: true,
         disabled: false,
         settings: json!({}),
-    };
+    }
+}
+
+/// Inserts a provider.
+pub async fn insert_provider(
+    db: &Db,
+    sealer: &SecretCipher,
+    now: Timestamp,
+    new: provider::NewProvider,
+) -> provider::Model {
     let made = provider::create(db, sealer, new, now).await;
-    made.expect("a provider can be made");
+    made.expect("a provider can be made")
 }
 
 async fn insert<M, A>(db: &Db, row: M, forget_id: impl FnOnce(&mut A)) -> M
@@ -248,6 +258,7 @@ fn space_row(owner: UserId, now: Timestamp) -> space::Model {
         memory_tokens_used: 0,
         embedding_model_id: None,
         translation_provider_id: None,
+        director_provider_id: None,
         model_language: None,
         token_limit: 0,
         is_hidden: false,
