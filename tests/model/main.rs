@@ -14,7 +14,7 @@
 //! | `Stop`, `StopKeeping`, `Resume` | `controls::stop`, `controls::resume` and `controls::retry` |
 //! | `Continue` | `continue_message::plan` |
 //! | `ReadQueued`, `Claim`, `ClaimUnconfirmed` | `due_runs::list_next_due`, then `completion::claim`, `queue::claim_all` |
-//! | `Commit`, `CommitUnconfirmed`, `Fail` | `executor::commit_end`: `completion::run_ended`, `queue::finish` |
+//! | `Commit`, `CommitUnconfirmed`, `Fail` | `run_end::commit_end`: `completion::run_ended`, `queue::finish` |
 //! | `Release`, `ReleaseUnconfirmed` | `completion::run_released`, `queue::release` |
 //! | `BecomeStale`, `Heartbeat` | time without, and with, `queue::heartbeat` |
 //! | `ReadStale`, `ExpireLease` | `queue::list_expired`, then `completion::lease_expired`, `queue::expire` |

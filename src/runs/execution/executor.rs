@@ -21,25 +21,21 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::conversations::message;
-use crate::db::retry_wait;
 use crate::memories::memory;
 use crate::providers::detected_vision;
 use crate::providers::vision::VisionSource;
-use crate::runs::error::EngineError;
 use crate::runs::execution::agent_host::{RunHost, RunProgress};
+use crate::runs::execution::ends::execution_result::{ExecutionResult, end_from_failure};
+use crate::runs::execution::ends::run_end::commit_end;
 use crate::runs::execution::lease::RunLease;
 use crate::runs::execution::preparation::PreparedRun;
 use crate::runs::execution::{chunk_sink, preparation};
-use crate::runs::scheduling::command::{
-    Command, CommandError, ExecutionEnd, GeneratedText, SentPromptRef,
-};
+use crate::runs::scheduling::command::{ExecutionEnd, GeneratedText, SentPromptRef};
 use crate::runs::scheduling::scheduler::ClaimedRun;
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::scheduling::versions::continued_metadata;
-use crate::runs::scheduling::{scheduler, space_changes};
 use crate::runs::services::RunServices;
-use crate::runs::store::write_effects::LatePrompt;
-use crate::runs::store::{run, write_effects};
+use crate::runs::store::run;
 
 /// Executes a run that this node has claimed. A panic fails the run, not the worker.
 pub async fn execute(context: RunServices, claimed: ClaimedRun, lease: RunLease) {
@@ -71,27 +67,6 @@ async fn count_recalls(context: &RunServices, run: RunId, recalled: Option<Arc<[
     let counted = memory::count_recalls(&context.db, run, recalled.to_vec(), now).await;
     if let Err(error) = counted {
         tracing::debug!(%error, "failed to count recalled memories: {error}");
-    }
-}
-
-/// The result of an execution.
-struct ExecutionResult {
-    /// `None`: the lease was lost, or the run is to be released.
-    end: Option<ExecutionEnd>,
-    /// The prompt that was sent, if any.
-    sent: Option<SentPromptRef>,
-    /// The cost of its model calls.
-    usage: Option<run::RunUsage>,
-}
-
-impl ExecutionResult {
-    /// The run failed before a prompt was sent.
-    fn failed_before_sending(failure: GenerationFailure) -> Self {
-        Self {
-            end: Some(end_from_failure(failure, None, None)),
-            sent: None,
-            usage: None,
-        }
     }
 }
 
@@ -292,101 +267,5 @@ fn generated_text(
         metadata,
         prompt: Some(sent),
         memory_changes: Arc::default(),
-    }
-}
-
-fn end_from_failure(
-    failure: GenerationFailure,
-    usage: Option<UsageTotal>,
-    prompt: Option<SentPromptRef>,
-) -> ExecutionEnd {
-    ExecutionEnd::Failed {
-        error: run::RunError {
-            code: failure.code.to_string(),
-            message: failure.message,
-            retryable: failure.is_retryable,
-        },
-        usage: usage.map(run::RunUsage::from),
-        prompt,
-    }
-}
-
-/// Ends or releases the run, or, if it has already ended otherwise, stores its prompt and cost.
-async fn commit_end(
-    context: &RunServices,
-    run: &run::Model,
-    lease: &RunLease,
-    turn: ExecutionResult,
-) {
-    let command = match (turn.end, lease.cancel.reason()) {
-        (Some(end), _) => Command::RunEnded {
-            run: run.id,
-            lease: lease.number,
-            end: Box::new(end),
-        },
-        (None, CancelReason::Shutdown) => Command::RunReleased {
-            run: run.id,
-            lease: lease.number,
-            usage: turn.usage,
-        },
-        (None, _) => return store_late_prompt(context, run, lease, turn.sent, turn.usage).await,
-    };
-    for attempt in 1.. {
-        let step = scheduler::step(context, run.conversation_id, command.clone()).await;
-        let ended_elsewhere = match step {
-            Ok(_) => return,
-            // The run was canceled, recovered or claimed again, and that step has published its
-            // end; or an earlier attempt of this loop committed and its response was lost.
-            Err(EngineError::Conflict | EngineError::Rejected(CommandError::AlreadyFinished)) => {
-                Ok(())
-            }
-            // The conversation is being deleted or was deleted: no other command can end the run.
-            Err(EngineError::Rejected(CommandError::NotFound)) => {
-                space_changes::cancel_for_deletion(context, run.conversation_id).await
-            }
-            Err(error) => Err(error),
-        };
-        match ended_elsewhere {
-            Ok(()) => return store_late_prompt(context, run, lease, turn.sent, turn.usage).await,
-            Err(error) => {
-                tracing::warn!(run.id = %run.id, attempt, %error, "failed to commit the end of run {}: {error}", run.id);
-                if !retry_wait::wait_after(attempt).await {
-                    break;
-                }
-            }
-        }
-    }
-    // The caller releases the lease, which ends the heartbeat; recovery then ends the row.
-    tracing::error!(run.id = %run.id, "failed to finish run {}; recovery will end it", run.id);
-}
-
-/// Stores prompt and cost of a run that was canceled before its executor could report them: a
-/// cancellation ends the run without waiting for the executor.
-async fn store_late_prompt(
-    context: &RunServices,
-    run: &run::Model,
-    lease: &RunLease,
-    sent: Option<SentPromptRef>,
-    usage: Option<run::RunUsage>,
-) {
-    // Without a prompt, no model was called, so there is no cost.
-    let Some(sent) = sent else { return };
-    let late = LatePrompt {
-        run: run.id,
-        conversation: run.conversation_id,
-        space: run.space_id,
-        lease: lease.number,
-        sent,
-        usage,
-        now: context.clock.now(),
-    };
-    for attempt in 1.. {
-        let Err(error) = write_effects::store_late_prompt(&context.db, late.clone()).await else {
-            return;
-        };
-        tracing::warn!(run.id = %run.id, attempt, %error, "failed to store prompt and usage of canceled run {}: {error}", run.id);
-        if !retry_wait::wait_after(attempt).await {
-            return;
-        }
     }
 }

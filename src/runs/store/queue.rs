@@ -200,6 +200,22 @@ pub async fn finish(
     Ok(update.exec_with_returning(tx).await?.pop())
 }
 
+/// Stores the speaker of a running run of ours that has none, with the reason and the usage so far, and
+/// returns its row. Returns `None` if it is no longer ours or has a speaker.
+pub async fn set_speaker(
+    tx: &impl ConnectionTrait,
+    run: &run::Model,
+) -> Result<Option<run::Model>, DbErr> {
+    let speaker = run.speaker_space_membership_id;
+    let chosen = update_in_status(run.id, RunStatus::Running)
+        .filter(Column::Lease.eq(run.lease))
+        .filter(Column::SpeakerSpaceMembershipId.is_null())
+        .col_expr(Column::SpeakerSpaceMembershipId, Expr::value(speaker))
+        .col_expr(Column::Debug, Expr::value(to_json(&run.debug)))
+        .col_expr(Column::Usage, Expr::value(run.usage.as_ref().map(to_json)));
+    Ok(chosen.exec_with_returning(tx).await?.pop())
+}
+
 /// Stores what a running run of ours waits for. Returns `false` if it is no longer ours.
 pub async fn set_waiting_for(
     tx: &impl ConnectionTrait,
@@ -214,25 +230,30 @@ pub async fn set_waiting_for(
     Ok(res.rows_affected == 1)
 }
 
-/// Stores prompt and usage of a run that was canceled before its executor could report them.
-/// Returns `false` if it was not canceled under this lease or already has them.
+/// Stores prompt and usage of a run that was canceled before its executor could report them. `before`
+/// is its usage when it was claimed. Returns `false` if it was not canceled under this lease or already
+/// has them.
 pub async fn set_late_usage(
     tx: &impl ConnectionTrait,
     (id, lease): (RunId, i64),
-    sent: &run::PromptStats,
-    usage: Option<run::RunUsage>,
+    sent: Option<&run::PromptStats>,
+    (before, usage): (Option<run::RunUsage>, Option<run::RunUsage>),
 ) -> Result<bool, DbErr> {
     let canceled = run::Entity::find_by_id(id)
         .filter(Column::Status.eq(RunStatus::Canceled))
         .filter(Column::Lease.eq(lease))
         .one(tx)
         .await?;
-    let Some(run) = canceled.filter(|it| it.debug.prompt.is_none()) else {
+    let is_missing = |it: &run::Model| match sent {
+        Some(_) => it.debug.prompt.is_none(),
+        None => it.usage == before,
+    };
+    let Some(run) = canceled.filter(is_missing) else {
         return Ok(false);
     };
     let usage = run::RunUsage::sum(run.usage, usage);
     let mut debug = run.debug;
-    debug.prompt = Some(sent.clone());
+    debug.prompt = sent.cloned();
     let noted = run::Entity::update_many()
         .col_expr(Column::Debug, Expr::value(to_json(&debug)))
         .col_expr(Column::Usage, Expr::value(usage.as_ref().map(to_json)))

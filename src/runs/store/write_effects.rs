@@ -42,8 +42,11 @@ pub struct LatePrompt {
     pub space: SpaceId,
     /// The lease under which it was executed.
     pub lease: i64,
-    pub sent: SentPromptRef,
-    /// The usage of its model calls.
+    /// `None`: only the director was asked.
+    pub sent: Option<SentPromptRef>,
+    /// Its usage when it was claimed.
+    pub usage_before: Option<run::RunUsage>,
+    /// The usage of its model calls since.
     pub usage: Option<run::RunUsage>,
     pub now: Timestamp,
 }
@@ -62,14 +65,18 @@ pub async fn store_late_prompt(db: &Db, late: LatePrompt) -> Result<(), DbErr> {
             // Waits for a deletion of the conversation.
             conversation::lock(tx, late.conversation).await?;
             let tokens = late.usage.map_or(0, run::RunUsage::total);
-            let figures = &late.sent.stats;
+            let figures = late.sent.as_ref().map(|it| &it.stats);
             let run = (late.run, late.lease);
-            if queue::set_late_usage(tx, run, figures, late.usage).await? {
+            let usage = (late.usage_before, late.usage);
+            if queue::set_late_usage(tx, run, figures, usage).await? {
                 token_usage::add_tokens(tx, late.space, late.conversation, tokens).await?;
+                let Some(sent) = &late.sent else {
+                    return Ok(());
+                };
                 let prompt = NewRunPrompt {
                     run: late.run,
                     conversation: late.conversation,
-                    record: &late.sent.record,
+                    record: &sent.record,
                     created_at: late.now,
                 };
                 run_prompt::store(tx, backend, prompt).await?;

@@ -19,8 +19,9 @@ type Edge = (String, String, String);
 const PAGE: &str = "docs/run-lifecycle.md";
 
 /// Statements of the queue that change no status, and the claim of many runs.
-const OTHER_STATEMENTS: [&str; 8] = [
+const OTHER_STATEMENTS: [&str; 9] = [
     "claim_all",
+    "set_speaker",
     "set_waiting_for",
     "heartbeat",
     "request_cancel",

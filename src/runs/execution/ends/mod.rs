@@ -1,0 +1,4 @@
+//! The end of an execution: its result, and how that is committed.
+
+pub mod execution_result;
+pub mod run_end;
