@@ -2,7 +2,7 @@
 //! Also updates leases and metrics, logs ended runs and signals the dispatchers.
 //!
 //! Messages and run ends come first, then the ends of their streams, the queued run, the queue
-//! state, and `typing_stop`. `typing_start` comes last.
+//! state, and `typing_stop`. `typing_start` comes last, and not before the run has a speaker.
 
 use leased_jobs::lease::CancelReason;
 use realtime::cluster::signal::ClusterSignal;
@@ -69,6 +69,8 @@ pub fn announce(context: &RunServices, state: &ScheduleState, written: WrittenPl
     }
     if let Some(run) = &written.claimed {
         it.register_claim(run);
+    }
+    if let Some(run) = written.claimed.as_ref().or(written.chosen.as_ref()) {
         it.publish_typing_start(run);
     }
     for run in &written.cancel_requested {

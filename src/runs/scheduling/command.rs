@@ -11,6 +11,7 @@ use crate::conversations::{message, swipe};
 use crate::memories::tool::pending_changes::RequestedChange;
 use crate::prompt::builder::PromptEffects;
 use crate::prompt::record::sent_prompt::SentPromptJson;
+use crate::runs::scheduling::director::choice::DirectorChoice;
 use crate::runs::scheduling::messages::new_post::{NewPost, RequestedAudience};
 use crate::runs::store::run;
 
@@ -22,6 +23,12 @@ pub enum Command {
     /// The dispatcher found a queued run that is due.
     Claim {
         run: RunId,
+    },
+    /// The director answered who speaks in a running run.
+    SpeakerChosen {
+        run: RunId,
+        lease: i64,
+        choice: DirectorChoice,
     },
     /// The executor has finished a run.
     RunEnded {

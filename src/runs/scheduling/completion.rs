@@ -7,6 +7,7 @@ use crate::conversations::message;
 use crate::rounds::{round, slot};
 use crate::runs::followup;
 use crate::runs::scheduling::command::{CommandError, ExecutionEnd, GeneratedText, SentPromptRef};
+use crate::runs::scheduling::director::candidates;
 use crate::runs::scheduling::messages::post_audience;
 use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, NewMessage, PlanChange};
 use crate::runs::scheduling::plan_builder::{NextSlot, PlanBuilder};
@@ -51,8 +52,11 @@ pub fn claim(builder: &mut PlanBuilder, id: RunId) {
     builder.push(PlanChange::ClaimRun(run));
 }
 
-/// Returns whether the speaker of a run may still speak in it.
+/// Returns whether the speaker of a run may still speak in it, or the director has a choice.
 pub fn is_eligible(builder: &PlanBuilder, run: &run::Model) -> bool {
+    if run.speaker_space_membership_id.is_none() {
+        return !candidates::list(builder.state, run).is_empty();
+    }
     let Some(membership) = builder.speaker(run) else {
         return false;
     };
@@ -142,16 +146,21 @@ fn end_without_text(builder: &mut PlanBuilder, mut run: run::Model, end: &Execut
     }
 }
 
-/// Drops the text of a speaker that was removed meanwhile, and advances the round.
+/// Drops the text of a speaker that was removed meanwhile.
 fn discard_text(builder: &mut PlanBuilder, mut run: run::Model, written: &GeneratedText) {
     record_usage(&mut run, written.usage, written.prompt.as_ref());
+    cancel_unavailable(builder, run);
+}
+
+/// Cancels a running run whose speaker can no longer speak, and advances the round.
+pub fn cancel_unavailable(builder: &mut PlanBuilder, mut run: run::Model) {
     run.canceled_because = Some(RunCancelReason::SpeakerUnavailable);
     builder.push(PlanChange::Finish {
         run: run.clone(),
         end: queue::RunEnd::Canceled,
     });
     if builder.is_at_cursor(&run) {
-        let next = NextSlot::new(run.kind, run::RunReason::NextSlot);
+        let next = NextSlot::new(run.kind_of_next_slot(), run::RunReason::NextSlot);
         builder.advance(slot::SlotStatus::Skipped, Some("not_schedulable"), next);
     }
 }
@@ -369,7 +378,11 @@ pub fn round_stalled(builder: &mut PlanBuilder) -> Result<(), CommandError> {
     Ok(())
 }
 
-fn require_running(
+/// Returns the running run.
+///
+/// # Errors
+/// Returns `AlreadyFinished` when this run no longer executes under `lease`.
+pub fn require_running(
     builder: &PlanBuilder,
     id: RunId,
     lease: i64,

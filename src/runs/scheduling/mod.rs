@@ -6,6 +6,7 @@ pub mod command;
 pub mod completion;
 pub mod controls;
 pub mod copilot;
+pub mod director;
 pub mod messages;
 pub mod plan;
 pub mod plan_builder;

@@ -71,6 +71,8 @@ pub enum PlanChange {
         reason: &'static str,
     },
     ClaimRun(run::Model),
+    /// Stores the speaker of the running run, the reason and the usage so far. Fenced as `Finish`.
+    ChooseSpeaker(run::Model),
     /// The reason is in its `debug`.
     SkipQueued(run::Model),
     FailQueued(run::Model, run::RunError),

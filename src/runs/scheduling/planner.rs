@@ -1,29 +1,25 @@
 //! Decides what a command changes: returns a plan, or the reason why the command is rejected. No
 //! I/O: state, random values and time are arguments.
 //!
-//! The rules for posts, forced replies and greetings are here; the others are in `completion.rs`
-//! (claims and ends of runs), `controls.rs` (controls for users) and in the files that they call.
+//! The rules for posts and forced replies are here; the others are in `completion.rs` (claims and ends
+//! of runs), `controls.rs` (controls for users) and in the files that they call.
 //!
 //! **Invariant:** what follows a run depends on the run's kind, round and slot, never on the
 //! current settings of its author.
 
-use std::sync::Arc;
-
 use base::clock::Timestamp;
 use base::ids::MembershipId;
 
-use crate::conversations::{message, swipe};
-use crate::prompt::builder::PromptEffects;
 use crate::rounds::round;
-use crate::runs::scheduling::command::{Command, CommandError, ForcedTurn, Greeting};
+use crate::runs::scheduling::command::{Command, CommandError, ForcedTurn};
+use crate::runs::scheduling::director::speaker_chosen;
 use crate::runs::scheduling::messages::new_post::NewPost;
-use crate::runs::scheduling::messages::{out_of_character, post_audience};
+use crate::runs::scheduling::messages::{greetings, out_of_character, post_audience};
 use crate::runs::scheduling::plan::{
     EnqueueRun, MessageRef, NewMessage, NewSlot, Plan, PlanChange,
 };
 use crate::runs::scheduling::plan_builder::{GeneratedIds, PlanBuilder};
 use crate::runs::scheduling::speaker_choice::TriggerMessage;
-use crate::runs::scheduling::state::command_facts::CommandFacts;
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::scheduling::versions::continue_message;
 use crate::runs::scheduling::{
@@ -61,6 +57,9 @@ pub fn plan(
         Command::MessagePosted(post) => post_message(builder, post)?,
         Command::ForceTalk(turn) => force_talk(builder, turn)?,
         Command::Claim { run } => completion::claim(builder, *run),
+        Command::SpeakerChosen { run, lease, choice } => {
+            speaker_chosen::plan(builder, (*run, *lease), choice)?;
+        }
         Command::RunEnded { run, lease, end } => completion::run_ended(builder, *run, *lease, end)?,
         Command::LeaseExpired {
             run,
@@ -69,7 +68,7 @@ pub fn plan(
         } => {
             completion::lease_expired(builder, *run, *lease, *silent_for_ms)?;
         }
-        Command::InsertGreetings(greetings) => insert_greetings(builder, greetings),
+        Command::InsertGreetings(greetings) => greetings::insert(builder, greetings),
         Command::RunReleased { run, lease, usage } => {
             completion::run_released(builder, (*run, *lease), *usage)?;
         }
@@ -162,50 +161,6 @@ fn post_message(builder: &mut PlanBuilder, post: &NewPost) -> Result<(), Command
         builder.end_round(round::RoundStatus::Superseded, "user_message");
     }
     Ok(())
-}
-
-/// Characters greet, each once, until the conversation contains other messages than greetings.
-fn insert_greetings(builder: &mut PlanBuilder, greetings: &[Greeting]) {
-    let CommandFacts::Greetings {
-        greeted: Some(greeted),
-    } = &builder.state.facts
-    else {
-        return;
-    };
-    for it in greetings
-        .iter()
-        .filter(|it| !greeted.contains(&it.membership))
-    {
-        let Some((first, _)) = it.texts.split_first() else {
-            continue;
-        };
-        builder.push(PlanChange::Append(NewMessage {
-            author: it.membership,
-            role: message::MessageRole::Assistant,
-            content: first.content.clone(),
-            token_count: first.token_count,
-            client_id: None,
-            is_ooc: false,
-            audience: None,
-            is_for_people: false,
-            persona: None,
-            reply_to: None,
-            attachments: Vec::new(),
-            run: None,
-            alternates: if it.texts.len() > 1 {
-                it.texts.clone()
-            } else {
-                Vec::new()
-            },
-            metadata: serde_json::json!({ swipe::GREETING_KEY: true }),
-        }));
-        if !it.macros.is_empty() {
-            builder.push(PlanChange::StoreEffects(Arc::new(PromptEffects {
-                variables: it.macros.clone(),
-                ..PromptEffects::default()
-            })));
-        }
-    }
 }
 
 fn require_post_allowed(builder: &PlanBuilder, post: &NewPost) -> Result<(), CommandError> {
@@ -339,11 +294,23 @@ mod control_tests;
 #[path = "planner_copilot_tests.rs"]
 mod copilot_tests;
 #[cfg(test)]
+#[path = "planner_director_control_tests.rs"]
+mod director_control_tests;
+#[cfg(test)]
+#[path = "planner_director_tests.rs"]
+mod director_tests;
+#[cfg(test)]
+#[path = "planner_director_turn_tests.rs"]
+mod director_turn_tests;
+#[cfg(test)]
 #[path = "planner_endings_tests.rs"]
 mod endings_tests;
 #[cfg(test)]
 #[path = "planner_fixture.rs"]
 mod fixture;
+#[cfg(test)]
+#[path = "planner_fixture_director.rs"]
+mod fixture_director;
 #[cfg(test)]
 #[path = "planner_fixture_swipes.rs"]
 mod fixture_swipes;

@@ -40,6 +40,7 @@ impl PlannerFixture {
             PlanChange::SpendCopilotStep(member) => self.spend_copilot_step(member),
             PlanChange::AutoModeTurns(n) => self.state.conversation.auto_mode_turns = n,
             PlanChange::ClaimRun(run) => self.claim(&run),
+            PlanChange::ChooseSpeaker(run) => self.choose_speaker(&run),
             PlanChange::SkipQueued(run) => self.leave_queue(run, RunStatus::Skipped),
             PlanChange::FailQueued(run, error) => {
                 let error = Some(error);
@@ -113,6 +114,17 @@ impl PlannerFixture {
         queued.started_at = Some(self.now);
         queued.cutoff_seq = Some(self.state.conversation.last_seq);
         self.state.running = Some(queued);
+    }
+
+    fn choose_speaker(&mut self, run: &run::Model) {
+        let running = self.state.running.as_mut().expect("a run is running");
+        assert_eq!((running.id, running.lease), (run.id, run.lease));
+        assert!(
+            running.speaker_space_membership_id.is_none(),
+            "chosen twice"
+        );
+        running.speaker_space_membership_id = run.speaker_space_membership_id;
+        (running.debug, running.usage) = (run.debug.clone(), run.usage);
     }
 
     fn leave_queue(&mut self, run: run::Model, status: RunStatus) {
@@ -223,6 +235,7 @@ impl PlannerFixture {
                 format!("round {}: {reason}", status_text(status))
             }
             PlanChange::ClaimRun(run) => format!("claim {}", self.speaker(run)),
+            PlanChange::ChooseSpeaker(run) => format!("choose {}", self.speaker(run)),
             PlanChange::SkipQueued(run) => {
                 let reason = run.debug.skipped_because.as_deref().unwrap_or("?");
                 format!("skip {}: {reason}", self.speaker(run))

@@ -1,9 +1,17 @@
 //! Defines the actions of the planner's property tests and generates random ones.
 
+use base::ids::{MembershipId, RoundId};
 use proptest::prelude::*;
 use proptest::sample::select;
 
+use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::message::Visibility;
+use crate::runs::scheduling::command::{Command, ExecutionEnd, SlotsEdit};
+use crate::runs::scheduling::director::choice::{DirectorAnswer, DirectorChoice, DirectorFailure};
+use crate::runs::scheduling::planner::fixture::{
+    PlannerFixture, RETRY, SKIP, failure, generated_text, success,
+};
+use crate::runs::store::run;
 use crate::spaces::membership::{MembershipStatus, Participation};
 use crate::spaces::space::{InputPolicy, ReplyOrder};
 
@@ -17,6 +25,8 @@ pub enum TestAction {
     Mark(i64, bool),
     Due,
     End(EndKind),
+    /// The director answers for the running run, which may have a speaker.
+    Choose(ChoiceKind),
     LateEnd,
     Die,
     Release,
@@ -40,7 +50,7 @@ pub enum TestAction {
     Debounce(i64),
     AllActivated(bool),
     Auto(bool),
-    /// For the active round, or for another.
+    /// For the active round, or for another. 0: the slot of the director.
     EditQueue(Vec<i64>, bool),
     AutoTurns(i64),
     /// Eve's copilot is on with this number of steps, or off.
@@ -60,6 +70,30 @@ pub enum EndKind {
     Failure,
     PartialIfRequested,
     EmptyIfRequested,
+}
+
+/// How the director answers.
+#[derive(Clone, Debug)]
+pub enum ChoiceKind {
+    /// It names these members, of whom some may not speak.
+    Names(Vec<i64>),
+    Fails,
+}
+
+impl ChoiceKind {
+    pub fn into_answer(self) -> DirectorChoice {
+        let answer = match self {
+            Self::Names(members) => Ok(DirectorAnswer {
+                speakers: members.into_iter().map(MembershipId).collect(),
+                reason: "They were asked.".to_owned(),
+            }),
+            Self::Fails => Err(DirectorFailure::Timeout),
+        };
+        DirectorChoice {
+            answer,
+            usage: None,
+        }
+    }
 }
 
 /// A control that a user may use.
@@ -110,6 +144,7 @@ pub fn action_strategy() -> impl Strategy<Value = TestAction> {
         3 => (1..12_i64, any::<bool>()).prop_map(|(id, is_ooc)| A::Mark(id, is_ooc)),
         10 => Just(A::Due),
         8 => ends.prop_map(A::End),
+        6 => choice_strategy().prop_map(A::Choose),
         6 => buttons.prop_map(A::Control),
         3 => any::<bool>().prop_map(A::Stop),
         2 => select(vec![None, Some(2), Some(3), Some(9)]).prop_map(A::Force),
@@ -134,7 +169,7 @@ pub fn action_strategy() -> impl Strategy<Value = TestAction> {
         1 => select(vec![0, 500, 60_000]).prop_map(A::Debounce),
         2 => any::<bool>().prop_map(A::AllActivated),
         2 => any::<bool>().prop_map(A::Auto),
-        2 => (prop::collection::vec(2..6_i64, 0..4), prop::bool::weighted(0.9))
+        2 => (prop::collection::vec(select(vec![0, 0, 2, 3, 4, 5]), 0..4), prop::bool::weighted(0.9))
             .prop_map(|(slots, fresh)| A::EditQueue(slots, fresh)),
         1 => (1..5_i64).prop_map(A::AutoTurns),
         1 => prop::bool::weighted(0.8).prop_map(A::Provider),
@@ -146,10 +181,62 @@ pub fn action_strategy() -> impl Strategy<Value = TestAction> {
 
 pub fn reply_order_strategy() -> impl Strategy<Value = ReplyOrder> {
     use ReplyOrder as O;
-    select(vec![O::Manual, O::Natural, O::List, O::Pooled])
+    select(vec![O::Manual, O::Natural, O::List, O::Pooled, O::Director])
 }
 
 pub fn input_policy_strategy() -> impl Strategy<Value = InputPolicy> {
     use InputPolicy as P;
     select(vec![P::Reject, P::Queue, P::Restart])
+}
+
+fn choice_strategy() -> impl Strategy<Value = ChoiceKind> {
+    let names = prop::sample::subsequence(vec![1_i64, 2, 3, 4, 5, 9], 1..5).prop_shuffle();
+    prop_oneof![3 => names.prop_map(ChoiceKind::Names), 1 => Just(ChoiceKind::Fails)]
+}
+
+/// Returns Eve's edit of a round; 0 stands for the slot of the director.
+pub fn edit_queue(round: RoundId, slots: Vec<i64>) -> Command {
+    let slots = slots.into_iter();
+    Command::EditQueue(SlotsEdit {
+        round,
+        slots: slots
+            .map(|it| (it != 0).then_some(MembershipId(it)))
+            .collect(),
+        by: "Eve".to_owned(),
+        viewer: Viewer::Server,
+    })
+}
+
+/// Returns how the executor ends a run.
+pub fn end(how: EndKind, is_requested: bool) -> ExecutionEnd {
+    match how {
+        EndKind::Failure => failure(),
+        EndKind::PartialIfRequested if is_requested => ExecutionEnd::Canceled {
+            partial: Some(generated_text("Hel")),
+            usage: None,
+            prompt: None,
+        },
+        EndKind::EmptyIfRequested if is_requested => ExecutionEnd::Canceled {
+            partial: None,
+            usage: None,
+            prompt: None,
+        },
+        _ => success("Hello."),
+    }
+}
+
+/// Returns the command of a control; `None` if there is no run to cancel.
+pub fn control(control: ControlAction, fixture: &PlannerFixture) -> Option<Command> {
+    let cancel = |run: &Option<run::Model>| {
+        let run = run.as_ref()?.id;
+        Some(Command::CancelRun { run })
+    };
+    match control {
+        ControlAction::Pause => Some(Command::Pause),
+        ControlAction::Resume => Some(Command::Resume),
+        ControlAction::Skip => Some(SKIP),
+        ControlAction::Retry => Some(RETRY),
+        ControlAction::CancelRunning => cancel(&fixture.state.running),
+        ControlAction::CancelQueued => cancel(&fixture.state.queued),
+    }
 }

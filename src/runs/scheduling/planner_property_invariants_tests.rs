@@ -3,11 +3,11 @@
 use base::clock::Timestamp;
 use base::ids::RoundId;
 
-use super::assert_plan_valid;
+use super::{assert_plan_valid, assert_speaker_of_slot};
 use crate::rounds::round;
 use crate::runs::scheduling::command::Command;
 use crate::runs::scheduling::plan::{MessageRef, NewRound, Plan, PlanChange};
-use crate::runs::scheduling::planner::fixture;
+use crate::runs::scheduling::planner::{fixture, fixture_director};
 
 /// Plans the end of Ada's reply, changes the plan, and asserts its invariants.
 fn check_changed_reply_plan(change: impl FnOnce(&mut Plan)) {
@@ -59,4 +59,17 @@ fn an_empty_round_is_detected() {
             slots: Vec::new(),
         }));
     });
+}
+
+#[test]
+#[should_panic = "a run and its slot have different speakers"]
+fn a_choice_that_leaves_its_slot_without_a_speaker_is_detected() {
+    let mut fixture = fixture_director::choosing();
+    let choice = fixture_director::answer(&[fixture::BOB], "Bob was asked.");
+    fixture.choose(choice).expect("the lease is valid");
+    let mut round = fixture.state.round.clone().expect("a round");
+
+    round.slots.0[0].space_membership_id = None;
+
+    assert_speaker_of_slot(&fixture.state, &round);
 }

@@ -9,19 +9,17 @@ use proptest::sample::select;
 
 use crate::conversations::audience::viewer::Viewer;
 use crate::rounds::{round, slot};
-use crate::runs::scheduling::command::{Command, ExecutionEnd, ForcedTurn};
+use crate::runs::scheduling::command::{Command, ForcedTurn};
 use crate::runs::scheduling::planner::continue_tests::continue_command;
-use crate::runs::scheduling::planner::fixture::{
-    EVE, PlannerFixture, RETRY, SKIP, failure, generated_text, post, success,
-};
+use crate::runs::scheduling::planner::fixture::{EVE, PlannerFixture, post, success};
 use crate::runs::scheduling::planner::in_place_tests::regenerate_in_place;
 use crate::runs::scheduling::planner::property_actions::{
-    ControlAction, EndKind, TestAction, action_strategy, input_policy_strategy,
+    ChoiceKind, ControlAction, EndKind, TestAction, action_strategy, input_policy_strategy,
     reply_order_strategy,
 };
 use crate::runs::scheduling::planner::regenerate_tests::{regenerate, select as select_swipe};
 use crate::runs::scheduling::planner::rules_tests::{edit, mark, show};
-use crate::runs::scheduling::planner::{property_invariants, queue_edit_tests};
+use crate::runs::scheduling::planner::{fixture_director, property_actions, property_invariants};
 use crate::runs::store::run;
 use crate::spaces::membership::{CopilotMode, MembershipStatus, Participation};
 use crate::spaces::space;
@@ -82,12 +80,19 @@ impl PropertyTest {
             TestAction::End(how) => {
                 let (run, lease) = held?;
                 let is_requested = running.is_some_and(|it| it.cancel_requested_at.is_some());
-                let end = end(how, is_requested);
+                let end = property_actions::end(how, is_requested);
+                if end.text().is_some() && s.running.as_ref()?.speaker_space_membership_id.is_none()
+                {
+                    return None; // only a speaker writes
+                }
                 return Some(Command::RunEnded {
                     run,
                     lease,
                     end: Box::new(end),
                 });
+            }
+            TestAction::Choose(choice) => {
+                return fixture_director::choose_command(&self.fixture, choice.into_answer());
             }
             TestAction::LateEnd => {
                 let (run, lease) = (held?.0, held?.1 - 1);
@@ -115,7 +120,9 @@ impl PropertyTest {
             }
             TestAction::RoundStalled => return Some(Command::RoundStalled),
             TestAction::Stop(keep_partial) => return Some(Command::Stop { keep_partial }),
-            TestAction::Control(control) => return control_command(control, &self.fixture),
+            TestAction::Control(control) => {
+                return property_actions::control(control, &self.fixture);
+            }
             TestAction::Force(speaker) => {
                 let speaker = speaker.map(MembershipId);
                 let turn = ForcedTurn::new(speaker, "Eve", Viewer::Server);
@@ -151,8 +158,7 @@ impl PropertyTest {
             TestAction::EditQueue(slots, is_fresh) => {
                 let round = s.round.as_ref().map(|it| it.id);
                 let round = round.filter(|_| is_fresh).unwrap_or_else(RoundId::new);
-                let slots: Vec<_> = slots.into_iter().map(MembershipId).collect();
-                return Some(queue_edit_tests::edit(round, &slots));
+                return Some(property_actions::edit_queue(round, slots));
             }
             TestAction::Auto(on) => s.space.auto_mode_enabled = on,
             TestAction::Copilot(steps) => self.set_copilot(steps),
@@ -220,6 +226,7 @@ impl PropertyTest {
         if let Some(round) = &s.round {
             assert_round_progresses(round, s.queued.as_ref(), s.running.as_ref());
             assert_cursor(round);
+            property_invariants::assert_speaker_of_slot(s, round);
         }
         if self.is_closed {
             assert!(
@@ -275,7 +282,10 @@ impl PropertyTest {
     /// Runs until idle: nothing new happens, and every reply succeeds.
     fn run_until_idle(&mut self) {
         for _ in 0..100 {
-            if self.fixture.state.running.is_some() {
+            let running = self.fixture.state.running.as_ref();
+            if running.is_some_and(|it| it.speaker_space_membership_id.is_none()) {
+                self.apply_action(TestAction::Choose(ChoiceKind::Fails));
+            } else if running.is_some() {
                 self.apply_action(TestAction::End(EndKind::Success));
             } else if let Some(queued) = &self.fixture.state.queued {
                 let at = queued.run_after.unwrap_or(self.fixture.now);
@@ -286,38 +296,6 @@ impl PropertyTest {
             }
         }
         panic!("the conversation did not become idle");
-    }
-}
-
-fn end(how: EndKind, is_requested: bool) -> ExecutionEnd {
-    match how {
-        EndKind::Failure => failure(),
-        EndKind::PartialIfRequested if is_requested => ExecutionEnd::Canceled {
-            partial: Some(generated_text("Hel")),
-            usage: None,
-            prompt: None,
-        },
-        EndKind::EmptyIfRequested if is_requested => ExecutionEnd::Canceled {
-            partial: None,
-            usage: None,
-            prompt: None,
-        },
-        _ => success("Hello."),
-    }
-}
-
-fn control_command(control: ControlAction, fixture: &PlannerFixture) -> Option<Command> {
-    let cancel = |run: &Option<run::Model>| {
-        let run = run.as_ref()?.id;
-        Some(Command::CancelRun { run })
-    };
-    match control {
-        ControlAction::Pause => Some(Command::Pause),
-        ControlAction::Resume => Some(Command::Resume),
-        ControlAction::Skip => Some(SKIP),
-        ControlAction::Retry => Some(RETRY),
-        ControlAction::CancelRunning => cancel(&fixture.state.running),
-        ControlAction::CancelQueued => cancel(&fixture.state.queued),
     }
 }
 

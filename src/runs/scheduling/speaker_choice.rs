@@ -4,11 +4,12 @@
 use base::ids::MembershipId;
 use tavern::seeded_random::SeededRandom;
 
+use crate::runs::scheduling::director;
 use crate::runs::scheduling::plan::NewSlot;
 use crate::runs::scheduling::plan_builder::PlanBuilder;
 use crate::runs::store::run;
-use crate::spaces::space::RepliesPerTurn;
-use crate::speakers::selection::{Candidate, SelectionInput, SelectionTrigger, SpeakerChoice};
+use crate::spaces::space::{RepliesPerTurn, ReplyOrder};
+use crate::speakers::selection::{SelectionInput, SelectionTrigger, SpeakerChoice};
 use crate::speakers::selector;
 
 /// A message that may trigger replies.
@@ -47,7 +48,12 @@ pub fn for_force_talk(builder: &PlanBuilder) -> Option<NewSlot> {
         newest_text: newest.map(|it| it.content.clone()).unwrap_or_default(),
         ..conversation_input(builder)
     };
-    choose_speaker(builder, SelectionTrigger::Generate, &input).map(NewSlot::from)
+    let trigger = SelectionTrigger::Generate;
+    if builder.state.space.reply_order == ReplyOrder::Director {
+        let slots = director::slots::plan(RepliesPerTurn::One, trigger, &input);
+        return slots.into_iter().next();
+    }
+    choose_speaker(builder, trigger, &input).map(NewSlot::from)
 }
 
 fn choose_speakers(
@@ -56,7 +62,11 @@ fn choose_speakers(
     input: &SelectionInput,
 ) -> Vec<NewSlot> {
     let order = builder.state.space.reply_order;
-    let chosen: Vec<SpeakerChoice> = match builder.state.space.replies_per_turn {
+    let replies = builder.state.space.replies_per_turn;
+    if order == ReplyOrder::Director {
+        return director::slots::plan(replies, trigger, input);
+    }
+    let chosen: Vec<SpeakerChoice> = match replies {
         RepliesPerTurn::One => choose_speaker(builder, trigger, input)
             .into_iter()
             .collect(),
@@ -88,18 +98,9 @@ fn trigger_input(builder: &PlanBuilder, trigger_message: &TriggerMessage) -> Sel
     }
 }
 
-/// Returns the characters that may speak: those who see what they answer.
-fn candidates(builder: &PlanBuilder) -> Vec<Candidate> {
-    let mut all = builder.state.candidates();
-    if let Some(audience) = &builder.audience {
-        all.retain(|it| audience.contains(it.id));
-    }
-    all
-}
-
 fn conversation_input(builder: &PlanBuilder) -> SelectionInput {
     SelectionInput {
-        candidates: candidates(builder),
+        candidates: builder.state.candidates_for(builder.audience.as_ref()),
         last_speaker: builder.state.last_speaker,
         speakers_since_last_user_message: builder.state.spoken_in_epoch.clone(),
         allow_self_responses: builder.state.space.allow_self_responses,
@@ -107,9 +108,16 @@ fn conversation_input(builder: &PlanBuilder) -> SelectionInput {
     }
 }
 
-/// Returns the forced speaker, then the chosen ones without that speaker.
-pub fn with_forced_first(forced: &run::Model, chosen: Vec<NewSlot>) -> Vec<NewSlot> {
+/// Returns the forced speaker, then the chosen ones without that speaker. If the director has not chosen
+/// the forced speaker yet, the first of the chosen ones is forced instead.
+pub fn with_forced_first(forced: &run::Model, mut chosen: Vec<NewSlot>) -> Vec<NewSlot> {
     let speaker = forced.speaker_space_membership_id;
+    if speaker.is_none() {
+        if let Some(first) = chosen.first_mut() {
+            first.is_forced = true;
+        }
+        return chosen;
+    }
     let first = NewSlot {
         speaker,
         reason: forced.debug.chosen_because.clone().unwrap_or_default(),

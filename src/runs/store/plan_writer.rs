@@ -49,6 +49,8 @@ pub struct WrittenPlan {
     /// Set when state, round, queued or running run changed.
     pub queue_rev: Option<i64>,
     pub claimed: Option<run::Model>,
+    /// The running run that got its speaker.
+    pub chosen: Option<run::Model>,
     /// Runs whose executor must stop and commit the text so far.
     pub cancel_requested: Vec<run::Model>,
     /// Lets the caller verify whether the transaction committed.
@@ -205,6 +207,13 @@ impl PlanWriter<'_> {
         let (tx, now) = (self.tx, self.now);
         match change {
             PlanChange::ClaimRun(run) => self.claim_run(schedule, written, run).await?,
+            PlanChange::ChooseSpeaker(run) => {
+                // The row, because the loaded run may have an old heartbeat.
+                let chosen = queue::set_speaker(tx, &run).await?;
+                let chosen = chosen.ok_or(EngineError::Conflict)?;
+                schedule.running = Some(chosen.clone());
+                written.chosen = Some(chosen);
+            }
             PlanChange::SkipQueued(run) => {
                 require_updated(queue::skip(tx, &run, now).await?)?;
                 charge_tokens(schedule, &run);

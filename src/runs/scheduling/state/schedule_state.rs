@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use base::ids::{CharacterId, MembershipId};
 
+use crate::conversations::audience::message_audience::Audience;
 use crate::conversations::{conversation, message};
 use crate::rounds::round;
 use crate::runs::scheduling::state::command_facts::CommandFacts;
@@ -53,6 +54,13 @@ impl ScheduleState {
             .chain(slots.filter_map(|it| it.space_membership_id))
             .chain(self.tail.iter().map(|it| it.space_membership_id))
             .chain(self.facts.referenced_members())
+    }
+
+    /// Returns those of the candidates that see what they answer; `None`: everyone does.
+    pub fn candidates_for(&self, audience: Option<&Audience>) -> Vec<Candidate> {
+        let mut all = self.candidates();
+        all.retain(|it| audience.is_none_or(|audience| audience.contains(it.id)));
+        all
     }
 
     /// Returns the characters as input for the speaker choice.

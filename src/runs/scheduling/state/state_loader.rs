@@ -225,7 +225,9 @@ async fn load_speaker_facts(
 ) -> Result<(), DbErr> {
     match command {
         Command::ForceTalk(turn) if turn.speaker.is_none() => load_spoken_in_epoch(tx, state).await,
-        Command::MessagePosted(_) | Command::ReplyToTail => load_talkativeness(tx, state).await,
+        Command::MessagePosted(_) | Command::ReplyToTail | Command::SpeakerChosen { .. } => {
+            load_talkativeness(tx, state).await
+        }
         Command::RunEnded { .. } => {
             load_talkativeness(tx, state).await?;
             let space = &state.space;
@@ -247,14 +249,20 @@ async fn load_spoken_in_epoch(
     Ok(())
 }
 
-/// Loads talkativeness if the reply order uses it: natural order with several replies per turn.
+/// Loads talkativeness if the reply order uses it: natural order with several replies per turn, which is
+/// also the rule when the director has no usable answer.
 async fn load_talkativeness(
     tx: &impl ConnectionTrait,
     state: &mut ScheduleState,
 ) -> Result<(), DbErr> {
     let space = &state.space;
     let several = space.replies_per_turn == RepliesPerTurn::Activated;
-    if several && space.reply_order == ReplyOrder::Natural {
+    if several
+        && matches!(
+            space.reply_order,
+            ReplyOrder::Natural | ReplyOrder::Director
+        )
+    {
         let cards = state.members.iter().filter_map(|it| it.character_id);
         state.talkativeness = character::load_talkativeness(tx, cards).await?;
     }
@@ -353,6 +361,7 @@ async fn load_command_facts(
         Command::ReplyToTail
         | Command::LeaseExpired { .. }
         | Command::RunReleased { .. }
+        | Command::SpeakerChosen { .. }
         | Command::RoundStalled
         | Command::Stop { .. }
         | Command::Pause
