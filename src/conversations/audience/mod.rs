@@ -3,4 +3,5 @@
 pub mod message_audience;
 pub mod scheduled_messages;
 pub mod seen_messages;
+pub mod shared_messages;
 pub mod viewer;

@@ -25,6 +25,7 @@ use crate::memories::memory;
 use crate::providers::detected_vision;
 use crate::providers::vision::VisionSource;
 use crate::runs::execution::agent_host::{RunHost, RunProgress};
+use crate::runs::execution::director::speaker_choice;
 use crate::runs::execution::ends::execution_result::{ExecutionResult, end_from_failure};
 use crate::runs::execution::ends::run_end::commit_end;
 use crate::runs::execution::lease::RunLease;
@@ -40,7 +41,7 @@ use crate::runs::store::run;
 /// Executes a run that this node has claimed. A panic fails the run, not the worker.
 pub async fn execute(context: RunServices, claimed: ClaimedRun, lease: RunLease) {
     let ClaimedRun { run, state, .. } = claimed;
-    let turn = AssertUnwindSafe(generate_reply(&context, &run, &lease, state)).catch_unwind();
+    let turn = AssertUnwindSafe(execute_turn(&context, &run, &lease, state)).catch_unwind();
     let turn = turn.await.unwrap_or_else(|_| {
         let failure = GenerationFailure::internal();
         ExecutionResult::failed_before_sending(failure)
@@ -70,6 +71,23 @@ async fn count_recalls(context: &RunServices, run: RunId, recalled: Option<Arc<[
     }
 }
 
+/// Lets the director choose the speaker, if the run has none, and generates the reply.
+async fn execute_turn(
+    context: &RunServices,
+    run: &run::Model,
+    lease: &RunLease,
+    state: ScheduleState,
+) -> ExecutionResult {
+    base::fail_point!("exec.after_claim");
+    if run.speaker_space_membership_id.is_some() {
+        return generate_reply(context, run, lease, state).await;
+    }
+    match speaker_choice::choose(context, run, lease, &state).await {
+        Ok((run, state)) => generate_reply(context, &run, lease, state).await,
+        Err(ended) => ended,
+    }
+}
+
 /// Builds the prompt and generates the reply.
 async fn generate_reply(
     context: &RunServices,
@@ -77,7 +95,6 @@ async fn generate_reply(
     lease: &RunLease,
     state: ScheduleState,
 ) -> ExecutionResult {
-    base::fail_point!("exec.after_claim");
     let mut prepared = match preparation::prepare(context, run, state).await {
         Ok(prepared) => prepared,
         Err(failure) => return ExecutionResult::failed_before_sending(failure),

@@ -5,6 +5,7 @@ pub mod agent_host;
 pub mod approval_wait;
 pub mod candidates;
 pub mod chunk_sink;
+pub mod director;
 pub mod ends;
 pub mod executor;
 pub mod fairness;

@@ -28,7 +28,8 @@ pub struct DueRun {
     pub space_id: SpaceId,
     pub run_after: Option<Timestamp>,
     pub created_at: Timestamp,
-    /// The provider of its speaker. `None`: no provider is usable, and the claim will fail.
+    /// The provider of its speaker; the default one until the director has chosen. `None`: no provider is
+    /// usable, and the claim will fail.
     pub provider_id: Option<ProviderId>,
 }
 

@@ -15,6 +15,7 @@ pub mod client_files;
 pub mod conversations;
 pub mod copilot_candidates;
 pub mod deleted_resources;
+pub mod director;
 pub mod discovery;
 pub mod edit_versions;
 pub mod endpoint_list;

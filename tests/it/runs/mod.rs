@@ -13,6 +13,8 @@ pub mod continue_message;
 pub mod copilot;
 pub mod deadlocks;
 pub mod debounce;
+pub mod director;
+pub mod director_ends;
 pub mod dispatch;
 pub mod failures;
 pub mod heard_messages;

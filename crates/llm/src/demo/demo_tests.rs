@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::{DemoModel, NOTICE};
 use crate::delta::{Delta, FinishReason};
+use crate::demo::speaker_choice::SCHEMA_NAME;
 use crate::provider::Provider;
 use crate::request::{Message, Request};
 use crate::tool::{AnsweredCall, OutputFormat, OutputSchema, Tool, ToolChoice};
@@ -297,4 +298,36 @@ async fn a_reply_has_the_requested_format() {
             .is_some_and(|it| it.len() > 10),
         "{json_reply}"
     );
+}
+
+#[tokio::test]
+async fn asked_who_speaks_next_it_draws_one_of_the_allowed_names() {
+    let names = json!({ "type": "array", "items": { "type": "string", "enum": ["Ada", "Bob"] } });
+    let schema = json!({
+        "type": "object",
+        "properties": { "speakers": names, "reason": { "type": "string" } },
+        "required": ["speakers", "reason"],
+    });
+    let mut drawn = HashSet::new();
+
+    for n in 0..40 {
+        let request = Request {
+            format: OutputFormat::Schema(OutputSchema {
+                name: SCHEMA_NAME.to_owned(),
+                description: None,
+                schema: schema.clone(),
+                strict: Some(true),
+            }),
+            ..request("", 0, &format!("Message {n}."))
+        };
+        let reply: Value = serde_json::from_str(&answer(&request).await).unwrap();
+        assert!(reply["reason"].is_string(), "{reply}");
+        let [speaker] = reply["speakers"].as_array().unwrap().as_slice() else {
+            panic!("not one speaker: {reply}");
+        };
+        drawn.insert(speaker.as_str().unwrap().to_owned());
+    }
+
+    let both = ["Ada", "Bob"].map(str::to_owned);
+    assert_eq!(drawn, HashSet::from(both));
 }

@@ -4,4 +4,5 @@ pub mod keywords;
 pub mod model;
 pub mod personas;
 pub mod sample_json;
+pub mod speaker_choice;
 pub mod tools;

@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 
 use crate::delta::{Delta, FinishReason, TokenUsage};
 use crate::demo::personas::{PERSONAS, Persona};
-use crate::demo::{keywords, sample_json, tools};
+use crate::demo::{keywords, sample_json, speaker_choice, tools};
 use crate::error::LlmError;
 use crate::provider::{Capability, DeltaStream, Provider};
 use crate::request::Request;
@@ -97,7 +97,9 @@ fn reply(request: &Request, rng: &mut ChaCha8Rng) -> String {
         }
         OutputFormat::Schema(it) => {
             let message = keywords::latest_message(request).unwrap_or_default();
-            sample_json::value(&it.schema, message).to_string()
+            let answer = speaker_choice::answer(it, rng);
+            let answer = answer.unwrap_or_else(|| sample_json::value(&it.schema, message));
+            answer.to_string()
         }
     }
 }
