@@ -248,10 +248,11 @@ export default class OpenConversation {
     return "presence"
   }
 
-  // A run without text so far will begin with offset 0, or at the end of the text that it continues.
+  // A run without text so far will begin with offset 0, or at the end of the text that it continues. That
+  // of a run without a speaker has not begun.
   // The text of a private run is not sent to this user.
   #restoredStream({ stream, running_run: run }) {
-    const running = run?.private ? null : run
+    const running = run?.private || !run?.speaker_space_membership_id ? null : run
     if (!stream && !running) return null
     const runId = stream?.run_id ?? running.id
     const membershipId = stream?.membership_id ?? running.speaker_space_membership_id

@@ -1,20 +1,22 @@
 // The state of the queue bar: the current, next and finished speakers, and the available controls.
 // Members are given by the ids of their memberships.
+
+// Takes the place of an id as long as the director has not chosen the speaker.
+export const DIRECTOR = "director"
+
 export function describe({ queue, stream }) {
   const { state, round, queued_run: queued, running_run: running } = queue
   const isSpeaking = running !== null || stream !== null
   const isPrivate = isSpeaking ? running?.private === true : (queued ?? round)?.private === true
-  const pending = pendingSlots(queue).map((slot) => slot.membership_id)
+  const pending = pendingSlots(queue).map(speakerOfSlot)
   const coming =
-    queued && !queued.private && pending[0] !== queued.speaker_space_membership_id
-      ? [queued.speaker_space_membership_id, ...pending]
-      : pending
+    queued && !queued.private && pending[0] !== speakerOfRun(queued) ? [speakerOfRun(queued), ...pending] : pending
   const [next = null, ...later] = coming
   return {
     state: isSpeaking && state === "idle" ? "generating" : state,
     isSpeaking,
     isPrivate,
-    now: running?.speaker_space_membership_id ?? stream?.membershipId ?? null,
+    now: (running && speakerOfRun(running)) ?? stream?.membershipId ?? null,
     next: isSpeaking ? null : next,
     reason: reasonOf(isSpeaking ? running : queued, round),
     upcoming: isSpeaking ? coming : later,
@@ -41,7 +43,16 @@ export function droppedBy(before, after) {
   const again = new Set((after.round?.slots ?? []).map((slot) => slot.membership_id))
   if (after.queued_run) again.add(after.queued_run.speaker_space_membership_id)
   const missed = pendingSlots(before).map((slot) => slot.membership_id)
-  return [...new Set(missed)].filter((id) => !again.has(id))
+  return [...new Set(missed)].filter((id) => id !== null && !again.has(id))
+}
+
+// Returns the speaker of a run; null for one that this user does not see.
+export function speakerOfRun(run) {
+  return run.private ? null : (run.speaker_space_membership_id ?? DIRECTOR)
+}
+
+function speakerOfSlot(slot) {
+  return slot.membership_id ?? DIRECTOR
 }
 
 // Whether the running run belongs to an earlier round. It is unknown of two private ones.
@@ -66,7 +77,7 @@ function slotsOf(queue) {
   const [first] = pendingSlots(queue)
   return (round?.slots ?? []).map((slot) => ({
     position: slot.position,
-    membershipId: slot.membership_id,
+    membershipId: speakerOfSlot(slot),
     state: slotState(slot, { round, running, first }),
     reason: slot.chosen_because,
     skipReason: slot.skip_reason ?? null,

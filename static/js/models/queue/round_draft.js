@@ -6,7 +6,8 @@ export default class RoundDraft {
   #base = []
   #nextKey = 0
   roundId = null
-  // Each is `{ key, membershipId, reason }`; `reason` is null for added speakers.
+  // Each is `{ key, membershipId, reason }`; `reason` is null for added speakers, and `membershipId` for
+  // a slot for which the director chooses.
   entries = []
 
   constructor(queue) {
@@ -17,8 +18,8 @@ export default class RoundDraft {
     return this.roundId === null
   }
   get isChanged() {
-    const wanted = this.entries.map((entry) => entry.membershipId)
-    return wanted.join() !== this.#base.map((slot) => slot.membership_id).join()
+    const present = this.#base.map((slot) => slot.membership_id)
+    return JSON.stringify(this.membershipIds) !== JSON.stringify(present)
   }
   get membershipIds() {
     return this.entries.map((entry) => entry.membershipId)

@@ -15,6 +15,13 @@ const SENTENCES = [
   [/^another is mentioned$/, "speaker_reason.other_mentioned"],
   [/^another is next$/, "speaker_reason.other_next"],
   [/^has spoken$/, "speaker_reason.has_spoken"],
+  [/^director chooses$/, "speaker_reason.director_chooses"],
+  [/^director$/, "speaker_reason.director"],
+  [/^director: the only one who can speak$/, "speaker_reason.director_only_one"],
+  [/^director: (?<reason>.+)$/s, "speaker_reason.director_because"],
+  [/^director failed \(timeout\): (?<instead>.+)$/s, "speaker_reason.director_timeout"],
+  [/^director failed \(no_usable_name\): (?<instead>.+)$/s, "speaker_reason.director_unusable"],
+  [/^director failed \(\w+\): (?<instead>.+)$/s, "speaker_reason.director_failed"],
   [/^drew (?<draw>[\d.]+) ≤ (?<most>[\d.]+)$/, "speaker_reason.drew"],
 ]
 
@@ -23,7 +30,8 @@ function numbersIn({ n, ...rest } = {}) {
   return n === undefined ? rest : { ...rest, n: Number(n) }
 }
 
-// Returns `{ key, values }`, or null for an unknown sentence.
+// Returns `{ key, values }`, or null for an unknown sentence. `values.instead` is the reason of a rule that
+// chose in place of the director, and is parsed in the same way.
 export function readSpeakerReason(text) {
   for (const [pattern, key] of SENTENCES) {
     const match = pattern.exec(text)

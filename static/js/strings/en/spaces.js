@@ -60,6 +60,10 @@ export default {
   "space.part_replies": "Replies",
   "space.part_auto": "Auto Mode",
   "space.part_regenerate": "Regenerate",
+  "space.director": "Director's model",
+  "space.director_hint":
+    "It is asked before each reply, which needs a moment, and counts against the token limit. Without an answer in 10 seconds, natural order decides.",
+  "space.default_director": "Default model",
   "space.part_translation": "Translation",
   "space.translator": "Translation model",
   "space.translator_hint":
@@ -93,6 +97,9 @@ export default {
   "order.list_hint": "Strictly in the order of the cast.",
   "order.pooled": "Pooled order",
   "order.pooled_hint": "A random character that has not replied since your last message.",
+  "order.director": "Director",
+  "order.director_hint": "A model chooses who replies. Mentioned characters always reply.",
+  "order.director_activated_hint": "A model chooses who replies, up to four characters. Mentioned characters always reply.",
   "order.natural_activated_hint": "Mentioned characters reply first; the others join according to their talkativeness.",
   "order.list_activated_hint": "All characters, in the order of the cast.",
   "replies.one": "One",

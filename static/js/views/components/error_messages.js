@@ -33,5 +33,7 @@ export function explainCandidateError({ code }) {
 // Explains why a speaker was selected.
 export function explainSpeakerReason(text) {
   const reason = readSpeakerReason(text)
-  return reason ? t(reason.key, reason.values) : text
+  if (!reason) return text
+  const { instead } = reason.values
+  return t(reason.key, instead ? { ...reason.values, instead: explainSpeakerReason(instead) } : reason.values)
 }

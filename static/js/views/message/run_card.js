@@ -94,7 +94,8 @@ export default class RunCard {
     return reason ? t("canceled.with_reason", { name, reason }) : t("canceled.text", { name })
   }
 
-  #nameOf(run) {
-    return this.#parts.store.openRoster.nameOf(run.speaker_space_membership_id) ?? t("message.unknown_author")
+  #nameOf({ speaker_space_membership_id: id }) {
+    if (id === null) return t("director.name")
+    return this.#parts.store.openRoster.nameOf(id) ?? t("message.unknown_author")
   }
 }

@@ -133,9 +133,13 @@ export default class RunsTab {
     })
   }
 
+  #speakerOf({ speaker_space_membership_id: id }) {
+    if (id === null) return t("director.name")
+    return this.#parts.store.openRoster.nameOf(id) ?? t("message.unknown_author")
+  }
+
   #fill(node, run) {
-    const speaker = this.#parts.store.openRoster.nameOf(run.speaker_space_membership_id)
-    const name = run.private ? t("runs.private") : (speaker ?? t("message.unknown_author"))
+    const name = run.private ? t("runs.private") : this.#speakerOf(run)
     const signature = JSON.stringify([name, run])
     if (node.dataset.signature === signature) return
     node.dataset.signature = signature

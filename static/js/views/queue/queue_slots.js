@@ -1,6 +1,7 @@
 // The slots of a round in order: an avatar each, with its state and reason.
 import { el, icon } from "../../base/dom.js"
 import { has, t } from "../../base/i18n.js"
+import { DIRECTOR } from "../../models/queue/queue.js"
 import { avatar } from "../components/avatar.js"
 import { explainSpeakerReason } from "../components/error_messages.js"
 
@@ -13,7 +14,8 @@ export function slotStrip(slots, members) {
     { class: "queue__slots", "aria-label": t("round.label") },
     slots.map((slot) => {
       const member = members.find(({ id }) => id === slot.membershipId)
-      const name = member?.name ?? t("message.unknown_author")
+      const isUndecided = slot.membershipId === DIRECTOR
+      const name = isUndecided ? t("director.name") : (member?.name ?? t("message.unknown_author"))
       const text = t("slot.label", { name, text: slotNote(slot) })
       return el(
         "li",

@@ -3,6 +3,7 @@ import { bdi, el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { list, listParts } from "../../base/time.js"
 import { may } from "../../models/members/rights.js"
+import { DIRECTOR } from "../../models/queue/queue.js"
 import { explainSpeakerReason } from "../components/error_messages.js"
 
 export default class QueueText {
@@ -24,6 +25,7 @@ export default class QueueText {
   // Private
 
   #name(id) {
+    if (id === DIRECTOR) return t("director.name")
     return this.#parts.store.openRoster.nameOf(id) ?? t("message.unknown_author")
   }
 
@@ -77,10 +79,12 @@ export default class QueueText {
 
   #first({ state, isSpeaking, isPrivate, now, next }) {
     if (isPrivate && isSpeaking) return t("queue.private_writing")
+    if (isSpeaking && now === DIRECTOR) return t("queue.director_choosing")
     if (isSpeaking && now) return t("queue.speaking", { name: this.#name(now) })
     if (state === "paused") return t("queue.paused")
     if (isPrivate) return state === "failed" ? t("queue.private_failed") : t("queue.private_next")
     if (state === "failed") return t("queue.failed", { name: this.#name(next) })
+    if (next === DIRECTOR) return t("queue.director_next")
     return next && t("queue.next_alone", { name: this.#name(next) })
   }
 

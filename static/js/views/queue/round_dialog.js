@@ -2,7 +2,7 @@
 // is open; changes for a speaker that has begun are dropped.
 import { bdi, el, icon, reconcile, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
-import { describe } from "../../models/queue/queue.js"
+import { DIRECTOR, describe } from "../../models/queue/queue.js"
 import { may } from "../../models/members/rights.js"
 import RoundDraft from "../../models/queue/round_draft.js"
 import { avatar } from "../components/avatar.js"
@@ -181,7 +181,7 @@ class RoundEditor {
 
   #update(node, { membershipId, reason }, index) {
     const explanation = reason ? explainSpeakerReason(reason) : t("round.added")
-    const note = this.#canSpeak(membershipId) ? explanation : t("skip_reason.not_schedulable")
+    const note = membershipId === null || this.#canSpeak(membershipId) ? explanation : t("skip_reason.not_schedulable")
     node.querySelector(".member__note").textContent = note
     const [up, down] = ["up", "down"].map((act) => node.querySelector(`[data-act=${act}]`))
     up?.setAttribute("aria-disabled", String(index === 0))
@@ -224,6 +224,7 @@ class RoundEditor {
   }
 
   #nameOf(id) {
+    if (id === null || id === DIRECTOR) return t("director.name")
     return this.#parts.store.openRoster.nameOf(id) ?? t("message.unknown_author")
   }
 
@@ -269,7 +270,7 @@ class RoundEditor {
     const { roundId, membershipIds } = this.#draft
     currentTarget.disabled = true
     // Drops members that were muted meanwhile, because the server refuses them.
-    const wanted = membershipIds.filter((id) => this.#canSpeak(id))
+    const wanted = membershipIds.filter((id) => id === null || this.#canSpeak(id))
     try {
       await this.#parts.conversation.changeRound(roundId, wanted)
       this.#close()

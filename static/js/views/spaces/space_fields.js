@@ -4,7 +4,7 @@ import { has, t } from "../../base/i18n.js"
 import { languageOptions } from "../../models/message/reading_languages.js"
 import { area, check, field, input, select } from "../components/form.js"
 
-const ORDERS = ["manual", "natural", "list", "pooled"]
+const ORDERS = ["manual", "natural", "list", "pooled", "director"]
 const REPLIES = ["one", "activated"]
 const POLICIES = ["reject", "queue", "restart"]
 const CARDS = ["swap", "append", "append_disabled"]
@@ -29,7 +29,7 @@ export function fieldsOf(space, providers) {
       nameOf: (key) => t(`cards.${key}`),
       hintOf: (key) => t(`cards.${key}_hint`),
     }),
-    ...speakers(space),
+    ...speakers(space, providers),
     user_turn_debounce_ms: seconds(t("space.debounce"), t("space.debounce_hint"), {
       value: space.user_turn_debounce_ms,
       most: 60,
@@ -98,32 +98,39 @@ function group(title, fields) {
   )
 }
 
-// The provider that translates, and the language of the models; both may be none. A chosen provider that
-// this user cannot see is kept.
+// The provider that translates, and the language of the models; both may be none.
 function translation(space, providers) {
   const { translation_provider_id: chosen, model_language: language } = space
-  const canTranslate = (it) => it.kind !== "demo" && (!it.disabled || it.id === chosen)
-  const options = providers.filter(canTranslate).map((it) => [String(it.id), it.name])
-  if (chosen !== null && !options.some(([id]) => id === String(chosen)))
-    options.push([String(chosen), t("member.model_unknown")])
-  const provider = field({
-    label: t("space.translator"),
-    hint: t("space.translator_hint"),
-    control: select([["", t("space.no_translator")], ...options], chosen === null ? "" : String(chosen)),
-  })
+  const translator = provider(
+    providers.filter((it) => it.kind !== "demo"),
+    { label: t("space.translator"), hint: t("space.translator_hint"), none: t("space.no_translator"), chosen },
+  )
   const ofModels = field({
     label: t("space.model_language"),
     hint: t("space.model_language_hint"),
     control: select([["", t("space.any_language")], ...languageOptions(language)], language ?? ""),
   })
   return {
-    translation_provider_id: { ...provider, value: () => Number(provider.control.value) || null },
+    translation_provider_id: translator,
     model_language: { ...ofModels, value: () => ofModels.control.value || null },
   }
 }
 
-// The hints of the reply order depend on the number of replies.
-function speakers(space) {
+// A select of a provider, or `none`. A chosen provider that this user cannot see is kept.
+function provider(providers, { label, hint, none, chosen }) {
+  const options = providers
+    .filter((it) => !it.disabled || it.id === chosen)
+    .map((it) => [String(it.id), it.name])
+  if (chosen !== null && !options.some(([id]) => id === String(chosen)))
+    options.push([String(chosen), t("member.model_unknown")])
+  const control = select([["", none], ...options], chosen === null ? "" : String(chosen))
+  const it = field({ label, hint, control })
+  return { ...it, value: () => Number(control.value) || null }
+}
+
+// The hints of the reply order depend on the number of replies. The director's model is shown only for its
+// order.
+function speakers(space, providers) {
   const replies = choice(t("space.replies"), REPLIES, {
     value: space.replies_per_turn,
     nameOf: (key) => t(`replies.${key}`),
@@ -138,7 +145,18 @@ function speakers(space) {
     },
   })
   replies.control.addEventListener("change", order.explain)
-  return { reply_order: order, replies_per_turn: replies }
+  const director = provider(providers, {
+    label: t("space.director"),
+    hint: t("space.director_hint"),
+    none: t("space.default_director"),
+    chosen: space.director_provider_id,
+  })
+  const showDirector = () => {
+    director.node.hidden = order.control.value !== "director"
+  }
+  order.control.addEventListener("change", showDirector)
+  showDirector()
+  return { reply_order: order, director_provider_id: director, replies_per_turn: replies }
 }
 
 // A select whose hint explains the selected value.
