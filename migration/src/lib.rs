@@ -71,6 +71,7 @@ mod m20261129_000098_whispers;
 mod m20261129_000104_attachments;
 mod m20261129_000105_translations;
 mod m20261129_000106_translation_settings;
+mod m20261129_000110_turns_of_people;
 mod m20261129_000112_runs_without_speaker;
 mod m20261129_000113_director;
 
@@ -144,6 +145,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261129_000104_attachments::Migration),
             Box::new(m20261129_000105_translations::Migration),
             Box::new(m20261129_000106_translation_settings::Migration),
+            Box::new(m20261129_000110_turns_of_people::Migration),
             Box::new(m20261129_000112_runs_without_speaker::Migration),
             Box::new(m20261129_000113_director::Migration),
         ]

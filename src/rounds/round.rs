@@ -3,9 +3,9 @@
 
 use base::clock::Timestamp;
 use base::ids::{ConversationId, MessageId, RoundId};
-use sea_orm::IntoActiveModel;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::Expr;
+use sea_orm::{FromQueryResult, IntoActiveModel, QueryOrder, QuerySelect};
 
 use crate::conversations::audience::message_audience::Audience;
 use crate::db::string_enum::string_enum;
@@ -29,6 +29,10 @@ pub struct Model {
     /// Seed of the random speaker choice: the same seed selects the same speakers.
     pub seed: i64,
     pub ended_reason: Option<String>,
+    /// When the turn of a person began, while the round waits for it.
+    pub turn_started_at: Option<Timestamp>,
+    /// When that turn is skipped; `None`: never.
+    pub deadline_at: Option<Timestamp>,
     pub created_at: Timestamp,
     #[sea_orm(column_type = "JsonBinary")]
     pub slots: Slots,
@@ -46,9 +50,18 @@ string_enum! {
     /// Whether a user message or auto mode started the round; determines the kind of its runs.
     #[schema(as = RoundKind)]
     RoundKind { UserTurn, AutoMode }
-    /// What an active round waits for: a run, a user, or a user's decision after a failure.
+    /// What an active round waits for: a run, the message of the person whose turn it is, someone who
+    /// resumes it, or a decision after a failure.
     #[schema(as = RoundState)]
-    RoundState { Generating, Paused, Failed }
+    RoundState { Generating, Waiting, Paused, Failed }
+}
+
+/// When the turn of a person ends, for which a round waits.
+#[derive(Clone, Copy, Debug, FromQueryResult)]
+pub struct TurnDeadline {
+    pub id: RoundId,
+    pub conversation_id: ConversationId,
+    pub deadline_at: Timestamp,
 }
 
 /// Returns the row of a new active round whose cursor is at its first slot.
@@ -71,6 +84,8 @@ pub fn new_model(
         audience: None,
         seed,
         ended_reason: None,
+        turn_started_at: None,
+        deadline_at: None,
         created_at,
         slots: Slots(slots),
     }
@@ -110,6 +125,26 @@ pub async fn list_active(
         .await
 }
 
+/// Returns the conversations and rounds that wait for a person until a known time, the earliest first.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn list_deadlines(
+    db: &impl ConnectionTrait,
+    limit: u64,
+) -> Result<Vec<TurnDeadline>, DbErr> {
+    Entity::find()
+        .select_only()
+        .columns([Column::Id, Column::ConversationId, Column::DeadlineAt])
+        // Literals, so that the partial index applies.
+        .filter(Expr::cust("status = 'active' AND deadline_at IS NOT NULL"))
+        .order_by_asc(Column::DeadlineAt)
+        .limit(limit)
+        .into_model()
+        .all(db)
+        .await
+}
+
 /// Inserts a new round.
 pub async fn insert(tx: &impl ConnectionTrait, row: Model) -> Result<(), DbErr> {
     Entity::insert(row.into_active_model())
@@ -118,7 +153,7 @@ pub async fn insert(tx: &impl ConnectionTrait, row: Model) -> Result<(), DbErr> 
     Ok(())
 }
 
-/// Writes what changes in the life of a round: its status, state, cursor and slots.
+/// Writes what changes in the life of a round: its status, state, cursor, slots and current turn.
 pub async fn update(tx: &impl ConnectionTrait, row: Model) -> Result<(), DbErr> {
     Entity::update_many()
         .col_expr(Column::Status, Expr::value(row.status))
@@ -126,6 +161,8 @@ pub async fn update(tx: &impl ConnectionTrait, row: Model) -> Result<(), DbErr> 
         .col_expr(Column::Cursor, Expr::value(row.cursor))
         .col_expr(Column::EndedReason, Expr::value(row.ended_reason))
         .col_expr(Column::Slots, Expr::value(row.slots))
+        .col_expr(Column::TurnStartedAt, Expr::value(row.turn_started_at))
+        .col_expr(Column::DeadlineAt, Expr::value(row.deadline_at))
         .filter(Column::Id.eq(row.id))
         .exec(tx)
         .await?;

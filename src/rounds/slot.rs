@@ -1,7 +1,7 @@
 //! The slots of a round: its speakers, in order. They are a JSON document in the row of their
 //! round, because they are read and written together with it.
 
-use base::ids::MembershipId;
+use base::ids::{MembershipId, MessageId};
 use sea_orm::FromJsonQueryResult;
 use sea_orm::prelude::StringLen;
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,9 @@ pub struct Slot {
     /// `None` until the director chooses.
     pub space_membership_id: Option<MembershipId>,
     pub status: SlotStatus,
+    /// The message with which the member spoke; missing in rounds of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<MessageId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skip_reason: Option<String>,
     pub chosen_because: String,
@@ -49,6 +52,13 @@ impl Slots {
         for slot in self.0.iter_mut().filter(|it| it.position == position) {
             slot.status = status;
             slot.skip_reason = skip_reason.map(str::to_owned);
+        }
+    }
+
+    /// Records the message with which the member of a slot spoke.
+    pub fn set_message(&mut self, position: i64, message: MessageId) {
+        for slot in self.0.iter_mut().filter(|it| it.position == position) {
+            slot.message_id = Some(message);
         }
     }
 

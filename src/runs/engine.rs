@@ -25,6 +25,7 @@ use crate::runs::store::run::RunCancelReason;
 use crate::runs::store::run_view::{RunDocument, RunView};
 use crate::runs::store::{run, tool_approval};
 use crate::spaces::membership;
+use crate::spaces::permissions::SkipRight;
 
 /// The operations on conversations and their runs. Cheap to clone; clones share state.
 #[derive(Clone)]
@@ -155,9 +156,14 @@ impl RunEngine {
     ///
     /// # Errors
     /// Returns [`CommandError::NoRound`] when no round is active, and [`CommandError::Forbidden`] when
-    /// the viewer does not see it.
-    pub async fn skip(&self, id: ConversationId, viewer: Viewer) -> Result<(), EngineError> {
-        self.step(id, Command::Skip { viewer }).await.map(|_| ())
+    /// the viewer does not see it or may not skip the current turn.
+    pub async fn skip(
+        &self,
+        (id, viewer): (ConversationId, Viewer),
+        right: SkipRight,
+    ) -> Result<(), EngineError> {
+        let skip = Command::Skip { viewer, right };
+        self.step(id, skip).await.map(|_| ())
     }
 
     /// Replaces the pending slots of a round.

@@ -1,7 +1,8 @@
 //! Defines the WebSocket events about runs, messages, the queue and copilot candidates, with their
 //! names and JSON fields.
 
-use base::ids::{ConversationId, GenerationId, MembershipId, MessageId, RunId};
+use base::clock::Timestamp;
+use base::ids::{ConversationId, GenerationId, MembershipId, MessageId, RoundId, RunId};
 use realtime::envelope::Event;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -155,6 +156,17 @@ pub struct QueueUpdated {
     pub auto_mode_turns_left: Option<i64>,
 }
 
+/// It is the turn of a member; only for that user's own sockets.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct YourTurn {
+    pub conversation_id: ConversationId,
+    pub round_id: RoundId,
+    pub slot_position: i64,
+    pub membership_id: MembershipId,
+    /// When the turn is skipped; null: never.
+    pub deadline_at: Option<Timestamp>,
+}
+
 /// The conversation changed in a way that the subscriber does not see: in place of an event about a
 /// whisper of others, so that `rev` stays consecutive.
 #[derive(Debug, Serialize, ToSchema)]
@@ -205,6 +217,7 @@ named! {
     StreamComplete => "stream_complete";
     TypingStop => "typing_stop";
     QueueUpdated => "queue_updated";
+    YourTurn => "your_turn";
     RevAdvanced => "rev_advanced";
     Activity => "activity";
     CopilotCandidate => "copilot_candidate";

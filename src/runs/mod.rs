@@ -43,3 +43,4 @@ pub mod scheduling;
 pub mod services;
 pub mod store;
 pub mod tasks;
+pub mod turn_deadlines;

@@ -54,6 +54,8 @@ pub struct RunServices {
     pub mcp_tools: McpToolCache,
     /// Notified when a tool approval was decided.
     pub approval_decided: Arc<Notify>,
+    /// Notified when the turn of a person with a deadline began on this node.
+    pub turn_began: Arc<Notify>,
     /// Notified when events of other nodes were, or may have been, missed.
     pub check_missed_events: Arc<Notify>,
     /// Id of this process, unique among all that ever used this database.
@@ -158,6 +160,7 @@ impl RunServices {
             mcp_tools,
             tool_runtime,
             approval_decided: Arc::default(),
+            turn_began: Arc::default(),
             models,
             wakeup: WakeupSignal::default(),
             leases: ActiveRuns::default(),

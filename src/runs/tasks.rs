@@ -13,6 +13,7 @@ use crate::runs::engine::RunEngine;
 use crate::runs::error::EngineError;
 use crate::runs::execution::recovery;
 use crate::runs::execution::run_job::RunJob;
+use crate::runs::turn_deadlines;
 
 impl RunEngine {
     /// Recovers the runs of the previous process, then starts the heartbeat, the reaper and the
@@ -34,6 +35,7 @@ impl RunEngine {
         shutdown.spawn(run_recovery(job(), stopping.clone()));
         let jobs = BackgroundJob(context.clone());
         shutdown.spawn(run_heartbeat(jobs, stopping.clone()));
+        shutdown.spawn(turn_deadlines::run(context.clone()));
         // Grants permits until the node releases its runs; claims none while it drains.
         shutdown.spawn(run_claims(job(), wakeup, releasing));
         Ok(())

@@ -81,6 +81,10 @@ pub struct ExportedSpace {
     /// Missing in older files.
     #[serde(default)]
     pub slow_mode_s: i64,
+    #[serde(default)]
+    pub humans_take_turns: bool,
+    #[serde(default)]
+    pub human_turn_timeout_s: i64,
     pub group_regenerate_mode: space::GroupRegenerateMode,
     /// Missing in older files. The provider of translations belongs to the server, and is not in a file.
     #[serde(default)]
@@ -310,6 +314,9 @@ pub struct ExportedSlot {
     #[serde(rename = "seat")]
     pub membership: Option<i64>,
     pub status: slot::SlotStatus,
+    /// The message with which the member spoke.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_seq: Option<i64>,
     pub skip_reason: Option<String>,
     pub chosen_because: String,
     #[serde(default)]

@@ -108,6 +108,8 @@ fn space_row(
         during_generation_user_input_policy: Set(space.during_generation_user_input_policy),
         user_turn_debounce_ms: Set(space.user_turn_debounce_ms.clamp(0, 60_000)),
         slow_mode_s: Set(space.slow_mode_s.clamp(0, 21_600)),
+        humans_take_turns: Set(space.humans_take_turns),
+        human_turn_timeout_s: Set(space.human_turn_timeout_s.clamp(0, 86_400)),
         group_regenerate_mode: Set(space.group_regenerate_mode),
         model_language: Set(space
             .model_language

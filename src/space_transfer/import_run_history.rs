@@ -179,6 +179,7 @@ impl HistoryRows {
                 position: slot.position,
                 space_membership_id: ids.speaker(slot.membership)?,
                 status: slot.status,
+                message_id: ids.message(slot.message_seq),
                 skip_reason: parse_word(slot.skip_reason)?,
                 chosen_because: slot.chosen_because,
                 forced: slot.forced,
@@ -200,6 +201,8 @@ impl HistoryRows {
             audience,
             seed: round.seed,
             ended_reason: parse_word(round.ended_reason)?,
+            turn_started_at: None,
+            deadline_at: None,
             created_at: round.created_at,
             slots: slot::Slots(slots),
         };

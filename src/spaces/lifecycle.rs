@@ -1,5 +1,5 @@
 //! Creates, updates and deletes spaces in the database, and lists the spaces of a user. A change of
-//! the reply order, auto mode or status marks the conversations of the space for a step. Callers
+//! the reply order, auto mode, turns of people or status marks the conversations of the space for a step. Callers
 //! publish the events.
 
 use base::clock::Timestamp;
@@ -36,6 +36,8 @@ pub struct SpaceRules {
     pub during_generation_user_input_policy: Option<space::InputPolicy>,
     pub user_turn_debounce_ms: Option<i64>,
     pub slow_mode_s: Option<i64>,
+    pub humans_take_turns: Option<bool>,
+    pub human_turn_timeout_s: Option<i64>,
     pub group_regenerate_mode: Option<space::GroupRegenerateMode>,
     pub translation_provider_id: Option<Option<ProviderId>>,
     pub model_language: Option<Option<String>>,
@@ -51,6 +53,9 @@ impl SpaceRules {
             || self
                 .auto_mode_enabled
                 .is_some_and(|it| it != present.auto_mode_enabled)
+            || self
+                .humans_take_turns
+                .is_some_and(|it| it != present.humans_take_turns)
     }
 }
 
@@ -119,6 +124,8 @@ fn new_model(owner: Option<UserId>, now: Timestamp) -> Model {
         during_generation_user_input_policy: space::InputPolicy::Queue,
         user_turn_debounce_ms: 0,
         slow_mode_s: 0,
+        humans_take_turns: false,
+        human_turn_timeout_s: 0,
         group_regenerate_mode: space::GroupRegenerateMode::SingleMessage,
         settings: serde_json::json!({}),
         settings_version: 0,
@@ -250,6 +257,8 @@ fn apply_rules(mut row: ActiveModel, rules: SpaceRules) -> ActiveModel {
     );
     put(&mut row.user_turn_debounce_ms, rules.user_turn_debounce_ms);
     put(&mut row.slow_mode_s, rules.slow_mode_s);
+    put(&mut row.humans_take_turns, rules.humans_take_turns);
+    put(&mut row.human_turn_timeout_s, rules.human_turn_timeout_s);
     put(&mut row.group_regenerate_mode, rules.group_regenerate_mode);
     put(
         &mut row.translation_provider_id,

@@ -30,6 +30,8 @@ pub struct Model {
     pub position: i64,
     pub status: MembershipStatus,
     pub participation: Participation,
+    /// Whether a person is away: they get no turns.
+    pub is_away: bool,
     /// Stored with the membership, so that history stays readable without the account or card.
     pub cached_display_name: String,
     /// The name that a user chose for this space, also copied to `cached_display_name`; `None`: the
@@ -130,8 +132,17 @@ impl Model {
             && self.participation == Participation::Active
     }
 
-    /// Returns whether runs and slots of this member may exist: it is a character, or its copilot
-    /// is on.
+    /// Returns whether a person may take a turn in a space whose people take turns. A person whose copilot
+    /// is on speaks through the copilot alone.
+    pub fn can_take_turn(&self) -> bool {
+        self.status == MembershipStatus::Active
+            && self.kind == MembershipKind::Human
+            && self.participation == Participation::Active
+            && self.copilot_mode == CopilotMode::None
+            && !self.is_away
+    }
+
+    /// Returns whether runs of this member may exist: it is a character, or its copilot is on.
     pub fn can_have_runs(&self) -> bool {
         self.kind == MembershipKind::Character || self.copilot_mode == CopilotMode::Full
     }
@@ -289,6 +300,8 @@ pub struct MembershipView {
     pub position: i64,
     pub status: MembershipStatus,
     pub participation: Participation,
+    /// Whether a person is away and gets no turns.
+    pub is_away: bool,
     pub display_name: String,
     pub aliases: Vec<String>,
     pub avatar_url: Option<String>,
@@ -334,6 +347,7 @@ impl Model {
             position: self.position,
             status: self.status,
             participation: self.participation,
+            is_away: self.is_away,
             display_name: self.cached_display_name.clone(),
             aliases: self.alias_list(),
             avatar_url: self

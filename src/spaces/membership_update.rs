@@ -25,6 +25,7 @@ pub struct MembershipUpdate {
     /// The position in the roster, counted from 0; later members shift.
     pub position: Option<i64>,
     pub participation: Option<Participation>,
+    pub is_away: Option<bool>,
     /// A user's name for this space; `Some(None)` resets it to the account's.
     pub own_display_name: Option<Option<String>>,
     pub persona: Option<Option<String>>,
@@ -46,6 +47,7 @@ impl MembershipUpdate {
     /// Returns whether the change affects the scheduler.
     pub fn affects_scheduling(&self) -> bool {
         self.participation.is_some()
+            || self.is_away.is_some()
             || self.copilot_mode.is_some()
             || self.copilot_remaining_steps.is_some()
             || self.copilot_conversation_id.is_some()
@@ -74,8 +76,8 @@ pub async fn update(
             let membership = Entity::find_by_id(id).one(tx).await?;
             let membership = membership.ok_or(SpaceUpdateError::NotFound)?;
             let space_id = membership.space_id;
-            if membership.can_have_runs() && change.affects_scheduling() {
-                needs_step::mark_all(tx, space_id).await?;
+            if change.affects_scheduling() {
+                needs_step::mark_for_member(tx, &membership).await?;
             }
             let space = space::lock(tx, space_id)
                 .await?
@@ -211,6 +213,7 @@ fn apply_update(membership: Model, change: MembershipUpdate) -> ActiveModel {
     let mut row = membership.into_active_model();
     put(&mut row.role, change.role);
     put(&mut row.participation, change.participation);
+    put(&mut row.is_away, change.is_away);
     put(&mut row.own_display_name, change.own_display_name);
     put(&mut row.persona, change.persona);
     put(&mut row.active_persona_id, change.active_persona_id);

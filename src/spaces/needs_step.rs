@@ -7,7 +7,29 @@
 
 use base::ids::SpaceId;
 use sea_orm::sea_query::{Expr, ExprTrait, LockType, Order, Query};
-use sea_orm::{ConnectionTrait, DbErr};
+use sea_orm::{ConnectionTrait, DbErr, EntityTrait};
+
+use crate::spaces::{membership, space};
+
+/// Marks the conversations of a member's space, if runs or slots of the member may exist: before the
+/// member is changed or removed.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn mark_for_member(
+    tx: &impl ConnectionTrait,
+    member: &membership::Model,
+) -> Result<(), DbErr> {
+    let space = member.space_id;
+    let takes_turns = || async {
+        let space = space::Entity::find_by_id(space).one(tx).await?;
+        Ok::<_, DbErr>(space.is_some_and(|it| it.humans_take_turns))
+    };
+    match member.can_have_runs() || takes_turns().await? {
+        true => mark_all(tx, space).await,
+        false => Ok(()),
+    }
+}
 
 /// Sets `conversations.needs_step` in every conversation of a space.
 ///

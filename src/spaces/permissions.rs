@@ -15,12 +15,12 @@ pub enum Action {
     ChangeOwnMessage,
     /// Switch the swipes of any message, regardless of its author.
     SwitchSwipes,
-    /// Generate, regenerate, continue, stop, retry, skip, branch.
+    /// Generate, regenerate, continue, stop, retry, branch, and skip turns of characters.
     Generate,
     /// Pause, resume, edit the queue, cancel a run, create or rename a conversation, request
     /// copilot candidates, import, export, preview the prompt.
     ManageConversation,
-    /// Delete messages of others; mute, reorder, invite and remove members.
+    /// Delete messages of others; mute, reorder, invite and remove members; skip turns of people.
     Moderate,
     /// Change settings, roles, the characters of the roster and lorebook links.
     Configure,
@@ -31,6 +31,17 @@ pub enum Action {
     EditAnyMessage,
     /// Archive, transfer or delete the space.
     AdministerSpace,
+}
+
+/// Which turns a person may skip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SkipRight {
+    /// Only that of the person.
+    OwnTurn,
+    /// Also those of characters.
+    Characters,
+    /// Also those of other people.
+    Everyone,
 }
 
 /// Returns the permission required to invite someone with this role; `None` if it cannot be given
@@ -82,6 +93,15 @@ impl Access {
             | Action::DeleteConversation
             | Action::EditAnyMessage => self.can_manage(),
             Action::AdministerSpace => self.is_admin || self.role == Some(MembershipRole::Owner),
+        }
+    }
+
+    /// Returns which turns the user may skip.
+    pub fn skip_right(self) -> SkipRight {
+        match (self.can(Action::Moderate), self.can(Action::Generate)) {
+            (true, _) => SkipRight::Everyone,
+            (false, true) => SkipRight::Characters,
+            (false, false) => SkipRight::OwnTurn,
         }
     }
 

@@ -220,6 +220,7 @@ fn new_row(
         position: Set(position),
         status: Set(MembershipStatus::Active),
         participation: Set(Participation::Active),
+        is_away: Set(false),
         cached_display_name: Set(name),
         own_display_name: Set(None),
         avatar_hash: Set(None),
@@ -261,9 +262,7 @@ pub async fn remove_member(
             let membership = Entity::find_by_id(id).one(tx).await?;
             let membership = membership.ok_or(RemoveMemberError::NotFound)?;
             let space = membership.space_id;
-            if membership.can_have_runs() {
-                needs_step::mark_all(tx, space).await?;
-            }
+            needs_step::mark_for_member(tx, &membership).await?;
             // Checked again under the lock: the space may have been transferred to them just now.
             space::lock(tx, space)
                 .await?

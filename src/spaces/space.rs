@@ -33,6 +33,10 @@ pub struct Model {
     pub user_turn_debounce_ms: i64,
     /// The least number of seconds between two posts of a member. 0: off.
     pub slow_mode_s: i64,
+    /// Whether people get slots in rounds.
+    pub humans_take_turns: bool,
+    /// The number of seconds after which the turn of a person is skipped. 0: never.
+    pub human_turn_timeout_s: i64,
     pub group_regenerate_mode: GroupRegenerateMode,
     #[sea_orm(column_type = "JsonBinary")]
     pub settings: Json,
@@ -246,6 +250,10 @@ pub struct SpaceView {
     /// The least number of seconds between two posts of a member. 0: off. Owners and moderators are
     /// exempt.
     pub slow_mode_s: i64,
+    /// Whether people get slots in rounds.
+    pub humans_take_turns: bool,
+    /// The number of seconds after which the turn of a person is skipped. 0: never.
+    pub human_turn_timeout_s: i64,
     pub group_regenerate_mode: GroupRegenerateMode,
     /// The provider that translates messages for people and models; null: messages are not translated.
     pub translation_provider_id: Option<ProviderId>,
@@ -289,6 +297,8 @@ impl Model {
             during_generation_user_input_policy: self.during_generation_user_input_policy,
             user_turn_debounce_ms: self.user_turn_debounce_ms,
             slow_mode_s: self.slow_mode_s,
+            humans_take_turns: self.humans_take_turns,
+            human_turn_timeout_s: self.human_turn_timeout_s,
             group_regenerate_mode: self.group_regenerate_mode,
             translation_provider_id: self.translation_provider_id,
             model_language: self.model_language.clone(),

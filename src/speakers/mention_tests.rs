@@ -9,6 +9,7 @@ fn candidates(names: &[&str]) -> Vec<Candidate> {
     numbered
         .map(|(number, names)| Candidate {
             id: MembershipId(number),
+            is_person: false,
             position: number,
             names: names
                 .trim_start_matches('-')

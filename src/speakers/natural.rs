@@ -12,7 +12,7 @@ pub fn select_one(input: &SelectionInput, eligible: &[&Candidate]) -> Option<Spe
     if let Some(named) = mentioned(input, eligible).next() {
         return Some(named);
     }
-    let next = next_in_rotation(input, eligible)?;
+    let next = next_in_rotation(input, &characters(eligible))?;
     Some(SpeakerChoice::new(next.id, "next in rotation"))
 }
 
@@ -26,7 +26,7 @@ pub fn select_round(
 ) -> Vec<SpeakerChoice> {
     let mut chosen: Vec<SpeakerChoice> = mentioned(input, eligible).collect();
     let is_chosen = |it: &Candidate| chosen.iter().any(|choice| choice.id == it.id);
-    let mut rest: Vec<&Candidate> = eligible.to_vec();
+    let mut rest = characters(eligible);
     rest.retain(|it| !is_chosen(it));
     dice.shuffle(&mut rest);
     chosen.extend(
@@ -34,9 +34,15 @@ pub fn select_round(
             .filter_map(|it| roll_talkativeness(it, dice)),
     );
     if chosen.is_empty() {
-        chosen.extend(select_fallback(eligible, dice));
+        chosen.extend(select_fallback(&characters(eligible), dice));
     }
     chosen
+}
+
+/// Returns those that are selected without a mention: people are not.
+pub fn characters<'a>(eligible: &[&'a Candidate]) -> Vec<&'a Candidate> {
+    let all = eligible.iter().copied();
+    all.filter(|it| !it.is_person).collect()
 }
 
 /// Returns those of `eligible` that the newest message mentions, in text order.

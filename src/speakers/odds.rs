@@ -7,7 +7,7 @@ use base::ids::MembershipId;
 
 use crate::spaces::space::{RepliesPerTurn, ReplyOrder};
 use crate::speakers::selection::{Candidate, SelectionInput, SelectionTrigger, next_in_rotation};
-use crate::speakers::{mention, selector};
+use crate::speakers::{mention, natural, selector};
 
 /// How likely a candidate is to speak.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,7 +54,7 @@ pub fn compute(
                 probability: None,
                 reason: "director chooses".to_owned(),
             };
-            eligible.iter().map(chosen).collect()
+            natural::characters(&eligible).iter().map(chosen).collect()
         }
     }
 }
@@ -69,17 +69,21 @@ fn natural(input: &SelectionInput, eligible: &[&Candidate], one: bool) -> Vec<Sp
     if one {
         mentioned.truncate(1);
         if mentioned.is_empty() {
-            return in_rotation(input, eligible, "next in rotation");
+            return in_rotation(input, &natural::characters(eligible), "next in rotation");
         }
     }
+    let characters = natural::characters(eligible);
     let talkativeness = |it: &Candidate| it.talkativeness.clamp(0.0, 1.0);
     let all_silent: f64 = match mentioned.is_empty() {
-        true => eligible.iter().map(|it| 1.0 - talkativeness(it)).product(),
+        true => characters
+            .iter()
+            .map(|it| 1.0 - talkativeness(it))
+            .product(),
         false => 0.0,
     };
-    let has_talkative = eligible.iter().any(|it| it.talkativeness > 0.0);
+    let has_talkative = characters.iter().any(|it| it.talkativeness > 0.0);
     let is_drawn = |it: &Candidate| !has_talkative || it.talkativeness > 0.0;
-    let n_drawn = eligible.iter().filter(|it| is_drawn(it)).count();
+    let n_drawn = characters.iter().filter(|it| is_drawn(it)).count();
     let odds = |it: &&Candidate| {
         if let Some(mention) = mentioned.iter().find(|mention| mention.id == it.id) {
             return odds_of(it, 1.0, format!("mentioned \"{}\"", mention.name));
@@ -94,7 +98,8 @@ fn natural(input: &SelectionInput, eligible: &[&Candidate], one: bool) -> Vec<Sp
         let reason = format!("talkativeness {:.2}", it.talkativeness);
         odds_of(it, talkativeness(it) + fallback, reason)
     };
-    eligible.iter().map(odds).collect()
+    let is_shown = |it: &&&Candidate| !it.is_person || mentioned.iter().any(|m| m.id == it.id);
+    eligible.iter().filter(is_shown).map(odds).collect()
 }
 
 /// One of those that have not spoken since the last user message; one of all if there are none and the

@@ -19,6 +19,7 @@ fn candidate(id: i64, talkativeness: f64, is_schedulable: bool) -> Candidate {
     let names = ["Ada", "Bob", "Cid", "Dot", "Eli"];
     Candidate {
         id: MembershipId(id),
+        is_person: false,
         position: id,
         names: vec![names[(id - 1) as usize].to_owned()],
         talkativeness,

@@ -13,6 +13,7 @@ const EVERY_ORDER: [ReplyOrder; 4] = [Manual, Natural, List, Pooled];
 fn input() -> SelectionInput {
     let candidate = |id, name: &str| Candidate {
         id: MembershipId(id),
+        is_person: false,
         position: id * 10,
         names: vec![name.into()],
         talkativeness: 0.5,

@@ -15,6 +15,7 @@ fn input(talkativeness: [f64; 3]) -> SelectionInput {
     let members = (1..).zip(["Ann", "Bob", "Cid"]).zip(talkativeness);
     let candidates = members.map(|((id, name), talkativeness)| Candidate {
         id: MembershipId(id),
+        is_person: false,
         position: id * 10,
         names: vec![name.into()],
         talkativeness,

@@ -7,19 +7,21 @@ use std::collections::HashSet;
 
 use base::ids::MembershipId;
 
-/// A character that may be selected or mentioned.
+/// A member that may be selected or mentioned: a character, or a person who takes turns.
 #[derive(Clone, Debug)]
 pub struct Candidate {
     /// Its membership. Candidates are identified by this id, never by name.
     pub id: MembershipId,
+    /// Whether it is a person, whom `natural` selects only if a message mentions them.
+    pub is_person: bool,
     /// Position in the roster; equal positions are ordered by id.
     pub position: i64,
     /// The display name first, then the aliases.
     pub names: Vec<String>,
     /// Probability of replying without being mentioned, 0.0 to 1.0.
     pub talkativeness: f64,
-    /// `false` for a muted character: never selected, but its name still claims its matches in a
-    /// text.
+    /// `false` for a muted character and for a person who cannot take a turn: never selected, but the name
+    /// still claims its matches in a text.
     pub is_schedulable: bool,
 }
 
@@ -37,7 +39,8 @@ pub enum SelectionTrigger {
 /// The facts of a conversation on which the choice of the next speaker depends.
 #[derive(Clone, Debug, Default)]
 pub struct SelectionInput {
-    /// The active characters of the space, muted ones included, in any order.
+    /// The active characters of the space, muted ones included, and the people if they take turns, in any
+    /// order.
     pub candidates: Vec<Candidate>,
     /// The author of the newest assistant message that is not hidden. A greeting counts.
     pub last_speaker: Option<MembershipId>,

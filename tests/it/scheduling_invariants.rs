@@ -130,6 +130,7 @@ fn violations() -> Vec<(&'static str, Vec<Row>)> {
             "I3",
             vec![round("active", "failed", 0, &["pending"]), run(1, "queued")],
         ),
+        ("S16", vec![round("active", "waiting", 0, &["pending"])]),
         ("I4", vec![round("finished", "generating", 1, &["pending"])]),
         (
             "I4",

@@ -2,7 +2,8 @@
 //! Also updates leases and metrics, logs ended runs and signals the dispatchers.
 //!
 //! Messages and run ends come first, then the ends of their streams, the queued run, the queue
-//! state, and `typing_stop`. `typing_start` comes last, and not before the run has a speaker.
+//! state, whose turn it is, and `typing_stop`. `typing_start` comes last, and not before the run has a
+//! speaker.
 
 use leased_jobs::lease::CancelReason;
 use realtime::cluster::signal::ClusterSignal;
@@ -16,7 +17,7 @@ use crate::runs::announcements::receivers;
 use crate::runs::announcements::receivers::ReceiverGroup;
 use crate::runs::events::{
     Activity, MessageHidden, QueueUpdated, RunEvent, StreamComplete, StreamReset, TypingStart,
-    TypingStop,
+    TypingStop, YourTurn,
 };
 use crate::runs::execution::lease;
 use crate::runs::reading::views;
@@ -58,6 +59,9 @@ pub fn announce(context: &RunServices, state: &ScheduleState, written: WrittenPl
     }
     if let Some(rev) = written.queue_rev {
         it.publish_queue_updated(rev);
+    }
+    if written.has_new_turn {
+        it.publish_your_turn();
     }
     for run in written
         .ended
@@ -211,6 +215,31 @@ impl Announcer<'_> {
             };
             self.publish_durable(&event, rev, receivers);
         }
+    }
+
+    /// Notifies the person for whose message the round waits.
+    fn publish_your_turn(&self) {
+        let round = self.state.round.as_ref();
+        let slot = round.and_then(|it| it.current_slot());
+        let (Some(round), Some(slot)) = (round, slot) else {
+            return;
+        };
+        let person = slot
+            .space_membership_id
+            .and_then(|it| self.state.member(it));
+        let Some((member, user)) = person.and_then(|it| Some((it.id, it.user_id?))) else {
+            return;
+        };
+        let event = YourTurn {
+            conversation_id: self.state.conversation.id,
+            round_id: round.id,
+            slot_position: slot.position,
+            membership_id: member,
+            deadline_at: round.deadline_at,
+        };
+        let envelope = Envelope::plain(Topic::User(user), &event);
+        self.context.hub.publish(envelope);
+        self.context.turn_began.notify_waiters();
     }
 
     /// Registers the lease before anything is published: a cancellation that follows must find it.

@@ -199,6 +199,7 @@ mod tests {
         let report = RecoveryReport {
             failed: 2,
             requeued: 1,
+            turns_skipped: 0,
             rounds_closed: 0,
             jobs_continued: 0,
         };

@@ -1,4 +1,4 @@
-//! Ends or requeues runs of dead nodes, ends rounds without a run, applies pending changes of
+//! Ends or requeues runs of dead nodes, skips turns of people whose time is over, ends rounds without a run, applies pending changes of
 //! settings and continues background jobs. Every node does this; concurrent recoveries are safe,
 //! because every transition names the lease it saw.
 //!
@@ -17,12 +17,12 @@ use utoipa::ToSchema;
 use crate::db::backend;
 use crate::db::backend::{Backend, StaleAfter};
 use crate::rounds::round;
-use crate::runs::background_jobs;
 use crate::runs::error::EngineError;
 use crate::runs::scheduling::command::Command;
 use crate::runs::scheduling::{scheduler, space_changes};
 use crate::runs::services::RunServices;
 use crate::runs::store::{queue, run};
+use crate::runs::{background_jobs, turn_deadlines};
 
 /// What a sweep recovered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
@@ -32,6 +32,8 @@ pub struct RecoveryReport {
     pub failed: u32,
     /// Those of them that were queued again.
     pub requeued: u32,
+    /// Turns of people whose time was over.
+    pub turns_skipped: u32,
     /// Rounds that had neither a queued nor a running run.
     pub rounds_closed: u32,
     /// Background jobs whose node is gone, and which this node continues.
@@ -40,10 +42,11 @@ pub struct RecoveryReport {
 
 impl RecoveryReport {
     /// Returns the counts, each with its label in the metrics.
-    pub fn counts(&self) -> [(&'static str, u32); 4] {
+    pub fn counts(&self) -> [(&'static str, u32); 5] {
         [
             ("failed", self.failed),
             ("requeued", self.requeued),
+            ("turn_skipped", self.turns_skipped),
             ("round_closed", self.rounds_closed),
             ("job_continued", self.jobs_continued),
         ]
@@ -129,6 +132,7 @@ async fn recover_silent_for(
     for run in silent.into_iter().filter(|it| !is_ours(it)) {
         recover_run(context, &run, after_ms, &mut report).await?;
     }
+    (report.turns_skipped, _) = turn_deadlines::skip_passed(context).await?;
     for conversation in list_stalled_rounds(context.db.reader()).await? {
         match scheduler::step(context, conversation, Command::RoundStalled).await {
             Ok(_) => report.rounds_closed += 1,

@@ -22,9 +22,9 @@ use crate::runs::reading::views::RuntimeView;
 use crate::runs::scheduling::auto_mode;
 use crate::runs::store::run;
 use crate::runs::store::run::RunKind;
-use crate::spaces::membership;
 use crate::spaces::membership::MembershipKind;
 use crate::spaces::space::ReplyOrder;
+use crate::spaces::{membership, space};
 use crate::speakers::selection::{Candidate, SelectionInput, SelectionTrigger};
 use crate::speakers::{from_memberships, odds};
 
@@ -33,8 +33,9 @@ use crate::speakers::{from_memberships, odds};
 pub struct NextSpeaker {
     /// The turns that are decided, in order; the first one may be speaking.
     pub decided: Vec<DecidedTurn>,
-    /// The choice after them, if no message mentions a member: each character that can be chosen, with
-    /// its probability. While the director has a turn to decide: the choice of that turn.
+    /// The choice after them, if no message mentions a member: each member that can be chosen, with its
+    /// probability. Where people take turns, it is for a message of the caller. While the director has a
+    /// turn to decide: the choice of that turn.
     pub odds: Vec<SpeakerOddsView>,
     /// What the odds are for: the next message of a person, the next turn of auto mode after the decided
     /// ones, or a reply that a person generates, in manual order.
@@ -48,7 +49,7 @@ pub struct DecidedTurn {
     pub because: String,
 }
 
-/// How likely a character is to be chosen.
+/// How likely a member is to be chosen.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = SpeakerOdds)]
 pub struct SpeakerOddsView {
@@ -135,6 +136,9 @@ async fn load_in(
         PreviewTrigger::AutoMode => SelectionTrigger::Auto,
         PreviewTrigger::Generate => SelectionTrigger::Generate,
     };
+    if selection == SelectionTrigger::Human && space.humans_take_turns {
+        add_people(tx, (id, viewer), (&space, &members), &mut input).await?;
+    }
     if selection == SelectionTrigger::Human {
         // The message starts a new epoch, in which no character has spoken.
         input.speakers_since_last_user_message.clear();
@@ -145,6 +149,29 @@ async fn load_in(
         odds: odds.into_iter().map(to_view).collect(),
         trigger,
     })
+}
+
+/// Adds the people to the candidates, for the next message of the viewer, who gets no turn then. In the order
+/// `list` the turn passes from the author of the message before.
+async fn add_people(
+    tx: &impl ConnectionTrait,
+    (id, viewer): (ConversationId, Viewer),
+    (space, members): (&space::Model, &[membership::Model]),
+    input: &mut SelectionInput,
+) -> Result<(), DbErr> {
+    let author = match viewer {
+        Viewer::Member(member) => Some(member),
+        Viewer::Server | Viewer::Outsider => None,
+    };
+    input
+        .candidates
+        .extend(from_memberships::people(members, author));
+    if space.reply_order == ReplyOrder::List {
+        let newest = timeline::list_newest(tx, id, viewer, 1).await?;
+        let newest = newest.first().map(|it| it.space_membership_id);
+        input.last_speaker = input.newest_author.or(newest);
+    }
+    Ok(())
 }
 
 /// Returns the turns that are running, pending in the active round, or queued. A run that adds a swipe to

@@ -28,6 +28,8 @@ pub enum ConversationState {
     Idle,
     Queued,
     Generating,
+    /// The round waits for the message of a person.
+    Waiting,
     Paused,
     Failed,
 }
@@ -40,6 +42,10 @@ pub struct RoundView {
     pub status: round::RoundStatus,
     pub state: round::RoundState,
     pub cursor: i64,
+    /// When the turn of the person for whom the round waits began.
+    pub turn_started_at: Option<Timestamp>,
+    /// When that turn is skipped; null: never.
+    pub deadline_at: Option<Timestamp>,
     pub trigger_message_id: Option<MessageId>,
     /// The memberships that see it and its replies; null: everyone.
     pub audience: Option<Audience>,
@@ -59,6 +65,8 @@ pub struct SlotView {
     /// Whether a user forced it.
     pub forced: bool,
     pub skip_reason: Option<String>,
+    /// The message with which the member spoke.
+    pub message_id: Option<MessageId>,
     pub chosen_because: String,
 }
 
@@ -106,6 +114,8 @@ impl round::Model {
             status: self.status,
             state: self.state,
             cursor: self.cursor,
+            turn_started_at: self.turn_started_at,
+            deadline_at: self.deadline_at,
             trigger_message_id: self.trigger_message_id,
             audience: self.audience.clone(),
             private: false,
@@ -121,6 +131,7 @@ fn slot_view(slot: &slot::Slot) -> SlotView {
         status: slot.status,
         forced: slot.forced,
         skip_reason: slot.skip_reason.clone(),
+        message_id: slot.message_id,
         chosen_because: slot.chosen_because.clone(),
     }
 }
@@ -158,6 +169,7 @@ impl RuntimeView {
     /// Returns the state of the conversation.
     pub fn state(&self) -> ConversationState {
         match self.round.as_ref().map(|it| it.state) {
+            Some(round::RoundState::Waiting) => ConversationState::Waiting,
             Some(round::RoundState::Paused) => ConversationState::Paused,
             Some(round::RoundState::Failed) => ConversationState::Failed,
             _ if self.running.is_some() => ConversationState::Generating,

@@ -14,6 +14,7 @@ use crate::prompt::record::sent_prompt::SentPromptJson;
 use crate::runs::scheduling::director::choice::DirectorChoice;
 use crate::runs::scheduling::messages::new_post::{NewPost, RequestedAudience};
 use crate::runs::store::run;
+use crate::spaces::permissions::SkipRight;
 
 /// An input of the scheduler: something that happened, or a request.
 #[derive(Clone, Debug)]
@@ -61,6 +62,11 @@ pub enum Command {
     Resume,
     Skip {
         viewer: Viewer,
+        right: SkipRight,
+    },
+    /// The turn of a person in this round may have passed its end.
+    TurnTimedOut {
+        round: RoundId,
     },
     Retry {
         /// Whether the person may edit texts of others; else an in-place run is refused.

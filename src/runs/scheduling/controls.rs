@@ -10,9 +10,11 @@ use crate::rounds::{round, slot};
 use crate::runs::scheduling::command::{CommandError, MessageEdit};
 use crate::runs::scheduling::plan::PlanChange;
 use crate::runs::scheduling::plan_builder::{NextSlot, PlanBuilder};
+use crate::runs::scheduling::turns::human_turns;
 use crate::runs::scheduling::{auto_mode, completion, copilot, regenerate};
 use crate::runs::store::run;
 use crate::runs::store::run::RunCancelReason;
+use crate::spaces::permissions::SkipRight;
 use crate::spaces::space;
 
 /// Stops all runs and pauses the round; the stopped slot stays at the cursor. With `keep_partial`
@@ -98,12 +100,20 @@ pub fn resume(builder: &mut PlanBuilder) -> Result<(), CommandError> {
 /// Skips the current slot. A failed round continues, a paused one stays paused.
 ///
 /// # Errors
-/// Returns `NoRound` when no round is active, `Forbidden` when the person does not see its replies.
-pub fn skip(builder: &mut PlanBuilder, viewer: Viewer) -> Result<(), CommandError> {
+/// Returns `NoRound` when no round is active, `Forbidden` when the person does not see its replies, or may
+/// not skip the current turn.
+pub fn skip(
+    builder: &mut PlanBuilder,
+    viewer: Viewer,
+    right: SkipRight,
+) -> Result<(), CommandError> {
+    if right == SkipRight::OwnTurn && !human_turns::may_skip(builder, viewer, right) {
+        return Err(CommandError::Forbidden);
+    }
     let Some(round) = builder.round.as_ref() else {
         return Err(CommandError::NoRound);
     };
-    if !viewer.sees(round.audience.as_ref()) {
+    if !viewer.sees(round.audience.as_ref()) || !human_turns::may_skip(builder, viewer, right) {
         return Err(CommandError::Forbidden);
     }
     let failed = round.state == round::RoundState::Failed;
@@ -148,7 +158,11 @@ pub fn retry(
     }
     if let Some(round) = builder.round.as_ref() {
         let is_seen = viewer.sees(round.audience.as_ref());
-        if round.state == round::RoundState::Generating || !is_seen {
+        let has_stopped = matches!(
+            round.state,
+            round::RoundState::Paused | round::RoundState::Failed
+        );
+        if !has_stopped || !is_seen {
             return Err(CommandError::NothingToRetry);
         }
         continue_round(builder, run::RunReason::Retry);
@@ -269,6 +283,7 @@ pub fn apply_changes(builder: &mut PlanBuilder) {
             member_changed(builder, speaker);
         }
     }
+    human_turns::pass_over_unavailable(builder);
 }
 
 /// Cancels or skips runs of a membership that may no longer speak, and advances the round.
@@ -314,31 +329,28 @@ fn settings_changed(builder: &mut PlanBuilder) {
     if forbidden {
         builder.cancel_queued(RunCancelReason::ReplyOrderManual);
         builder.end_round(round::RoundStatus::Canceled, "reply_order_manual");
+    } else if builder.is_waiting() {
+        builder.end_round(round::RoundStatus::Canceled, "reply_order_manual");
     }
 }
 
-/// Pauses a generating round; a failed one stays failed.
+/// Pauses a round; a failed one stays failed.
 fn pause_round(builder: &mut PlanBuilder) {
     if builder
         .round
         .as_ref()
-        .is_some_and(|it| it.state == round::RoundState::Generating)
+        .is_some_and(|it| it.state != round::RoundState::Failed)
     {
         builder.set_round_state(round::RoundState::Paused);
     }
 }
 
-/// Queues the slot at the cursor, or the next one if that speaker can no longer speak.
+/// Starts the slot at the cursor, or the next one if that speaker can no longer speak.
 fn continue_round(builder: &mut PlanBuilder, reason: run::RunReason) {
     let kind = run_kind_of_round(builder);
     builder.set_round_state(round::RoundState::Generating);
     let turn = NextSlot::new(kind, reason);
-    let slot = builder.round.as_ref().and_then(|it| it.current_slot());
-    let can = slot.is_some_and(|it| builder.can_fill_slot(it.space_membership_id, it.forced));
-    match can {
-        true => builder.queue_current_slot(turn),
-        false => builder.advance(slot::SlotStatus::Skipped, Some("not_schedulable"), turn),
-    }
+    builder.start_current_or_next_slot(turn);
 }
 
 /// Returns the kind of the runs of the active round.

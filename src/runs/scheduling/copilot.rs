@@ -4,7 +4,8 @@
 //! **Invariant:** only the plan that commits a text spends its step. So no crash, second attempt or
 //! second node spends a step twice, or writes without spending one.
 //!
-//! **Invariant:** a copilot run has no round: a human is never a slot.
+//! **Invariant:** a copilot run has no round, unless a person forced it: a human whose copilot is on takes
+//! no turns.
 
 use std::cmp::Reverse;
 
@@ -14,7 +15,7 @@ use crate::rounds::round;
 use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, PlanChange};
 use crate::runs::scheduling::plan_builder::{NextSlot, PlanBuilder};
 use crate::runs::scheduling::speaker_choice;
-use crate::runs::scheduling::speaker_choice::TriggerMessage;
+use crate::runs::scheduling::speaker_choice::{TriggerMessage, TurnTakers};
 use crate::runs::store::run;
 use crate::spaces::membership;
 use crate::spaces::membership::{CopilotMode, MembershipKind, MembershipStatus, Participation};
@@ -77,12 +78,12 @@ pub fn spend_step(builder: &mut PlanBuilder, trigger_message: &TriggerMessage, w
     if was_stopped || builder.round.is_some() || builder.queued.is_some() {
         return;
     }
-    let choices = speaker_choice::after_user_message(builder, trigger_message);
+    let choices = speaker_choice::after_user_message(builder, trigger_message, TurnTakers::All);
     if choices.is_empty() {
         return;
     }
     builder.new_round(round::RoundKind::UserTurn, choices, MessageRef::Appended);
-    builder.queue_current_slot(NextSlot::new(
+    builder.start_current_slot(NextSlot::new(
         run::RunKind::UserTurn,
         run::RunReason::UserMessage,
     ));

@@ -18,4 +18,5 @@ pub mod scheduler;
 pub mod space_changes;
 pub mod speaker_choice;
 pub mod state;
+pub mod turns;
 pub mod versions;

@@ -91,8 +91,11 @@ pub enum PlanChange {
         silent_for_ms: i64,
     },
     ReleaseRun(run::Model),
-    /// Changes the tail that a queued run expects; the new one is in its `debug`.
-    ExpectTail(run::Model),
+    /// Changes the tail that a queued run expects.
+    ExpectTail {
+        run: run::Model,
+        tail: Option<MessageRef>,
+    },
     /// Sets the number of auto mode turns since the last user message.
     AutoModeTurns(i64),
     /// Decrements the copilot steps of this membership.
@@ -173,6 +176,11 @@ pub enum RoundChange {
         state: round::RoundState,
         cursor: i64,
     },
+    /// Waits for the message of the person at the cursor.
+    Wait {
+        since: Timestamp,
+        deadline: Option<Timestamp>,
+    },
     /// Replaces the slots from a position on.
     ReplaceSlots { from: i64, slots: Vec<NewSlot> },
     MarkSlot {
@@ -183,10 +191,18 @@ pub enum RoundChange {
 }
 
 impl RoundChange {
-    /// Applies the change to the round's row.
-    pub fn apply(&self, round: &mut round::Model) {
+    /// Applies the change to the round's row. A slot becomes spoken in the plan that appends its message,
+    /// which is `appended` once it has an id.
+    pub fn apply(&self, round: &mut round::Model, appended: Option<MessageId>) {
         match self {
-            Self::Move { state, cursor } => (round.state, round.cursor) = (*state, *cursor),
+            Self::Move { state, cursor } => {
+                (round.state, round.cursor) = (*state, *cursor);
+                (round.turn_started_at, round.deadline_at) = (None, None);
+            }
+            Self::Wait { since, deadline } => {
+                round.state = round::RoundState::Waiting;
+                (round.turn_started_at, round.deadline_at) = (Some(*since), *deadline);
+            }
             Self::ReplaceSlots { from, slots } => {
                 let slots = new_slots(*from, slots.clone());
                 round.slots.replace_from(*from, slots);
@@ -195,7 +211,12 @@ impl RoundChange {
                 position,
                 status,
                 skip_reason,
-            } => round.slots.mark(*position, *status, *skip_reason),
+            } => {
+                round.slots.mark(*position, *status, *skip_reason);
+                if let Some(message) = appended.filter(|_| *status == slot::SlotStatus::Spoken) {
+                    round.slots.set_message(*position, message);
+                }
+            }
         }
     }
 }
@@ -274,6 +295,7 @@ pub fn new_slots(from: i64, slots: Vec<NewSlot>) -> Vec<slot::Slot> {
             position,
             space_membership_id: it.speaker,
             status: slot::SlotStatus::Pending,
+            message_id: None,
             skip_reason: None,
             chosen_because: it.reason,
             forced: it.is_forced,

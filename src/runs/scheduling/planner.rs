@@ -19,8 +19,9 @@ use crate::runs::scheduling::plan::{
     EnqueueRun, MessageRef, NewMessage, NewSlot, Plan, PlanChange,
 };
 use crate::runs::scheduling::plan_builder::{GeneratedIds, PlanBuilder};
-use crate::runs::scheduling::speaker_choice::TriggerMessage;
+use crate::runs::scheduling::speaker_choice::{TriggerMessage, TurnTakers};
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
+use crate::runs::scheduling::turns::human_turns;
 use crate::runs::scheduling::versions::continue_message;
 use crate::runs::scheduling::{
     auto_mode, completion, controls, copilot, queue_edit, regenerate, regenerate_last_turn,
@@ -76,7 +77,8 @@ pub fn plan(
         Command::Stop { keep_partial } => controls::stop(builder, *keep_partial),
         Command::Pause => controls::pause(builder)?,
         Command::Resume => controls::resume(builder)?,
-        Command::Skip { viewer } => controls::skip(builder, *viewer)?,
+        Command::Skip { viewer, right } => controls::skip(builder, *viewer, *right)?,
+        Command::TurnTimedOut { round } => human_turns::time_out(builder, *round)?,
         Command::Retry { may_edit, viewer } => controls::retry(builder, *may_edit, *viewer)?,
         Command::CancelRun { run } => controls::cancel(builder, *run)?,
         Command::SetVisibility {
@@ -147,12 +149,15 @@ fn post_message(builder: &mut PlanBuilder, post: &NewPost) -> Result<(), Command
         builder.cancel_queued(RunCancelReason::SupersededByMessage);
     }
     auto_mode::resets_turns(builder);
+    if human_turns::keep_round(builder, post.author, discarded_turn) {
+        return Ok(());
+    }
     let trigger_message = TriggerMessage {
         author: post.author,
         text: &post.content,
         mentions: &post.mentions,
     };
-    let choices = speaker_choice::after_user_message(builder, &trigger_message);
+    let choices = speaker_choice::after_user_message(builder, &trigger_message, TurnTakers::All);
     if !choices.is_empty() {
         plan_from_user_message(builder, choices);
     } else if discarded_turn {
@@ -212,6 +217,10 @@ fn plan_from_user_message(builder: &mut PlanBuilder, choices: Vec<NewSlot>) {
     };
     builder.end_round(round::RoundStatus::Superseded, "user_message");
     builder.new_round(round::RoundKind::UserTurn, choices, MessageRef::Appended);
+    if builder.is_turn_of_person() {
+        builder.cancel_queued(RunCancelReason::SupersededByMessage);
+        return builder.wait_for_person();
+    }
     let of_burst = [run::RunKind::UserTurn, run::RunKind::ForceTalk];
     let burst_started_at = builder
         .queued
@@ -312,6 +321,9 @@ mod fixture;
 #[path = "planner_fixture_director.rs"]
 mod fixture_director;
 #[cfg(test)]
+#[path = "planner_fixture_rows.rs"]
+mod fixture_rows;
+#[cfg(test)]
 #[path = "planner_fixture_swipes.rs"]
 mod fixture_swipes;
 #[cfg(test)]
@@ -320,6 +332,12 @@ mod fixture_writer;
 #[cfg(test)]
 #[path = "planner_force_tests.rs"]
 mod force_tests;
+#[cfg(test)]
+#[path = "planner_human_turn_end_tests.rs"]
+mod human_turn_end_tests;
+#[cfg(test)]
+#[path = "planner_human_turn_tests.rs"]
+mod human_turn_tests;
 #[cfg(test)]
 #[path = "planner_in_place_tests.rs"]
 mod in_place_tests;

@@ -1,15 +1,15 @@
 //! Fixture for tests of the planner: one conversation in memory, which applies plans as the writer
 //! does. Panics if a plan cannot be applied.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use base::clock::Timestamp;
-use base::ids::{ConversationId, MembershipId, MessageId, RoundId, RunId, SpaceId};
+use base::ids::{MembershipId, MessageId, RoundId, RunId};
 use serde_json::json;
 
 use crate::conversations::audience::viewer::Viewer;
-use crate::conversations::{conversation, message, swipe};
+use crate::conversations::{message, swipe};
 use crate::runs::scheduling::command::{
     Command, CommandError, ExecutionEnd, ForcedTurn, GeneratedText, VersionRequest,
 };
@@ -17,9 +17,10 @@ use crate::runs::scheduling::messages::new_post::NewPost;
 use crate::runs::scheduling::plan::Plan;
 use crate::runs::scheduling::plan_builder::GeneratedIds;
 use crate::runs::scheduling::planner;
-use crate::runs::scheduling::state::command_facts::CommandFacts;
+use crate::runs::scheduling::planner::fixture_rows::{character_member, empty_state, human_member};
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::store::run;
+use crate::spaces::permissions::SkipRight;
 use crate::spaces::{membership, space};
 
 /// The membership of the human.
@@ -41,6 +42,7 @@ pub const RETRY: Command = Command::Retry {
 
 pub const SKIP: Command = Command::Skip {
     viewer: Viewer::Server,
+    right: SkipRight::Everyone,
 };
 
 /// The conversation, its state, and the runs that ended.
@@ -69,7 +71,9 @@ impl PlannerFixture {
         let characters = (2..)
             .zip(characters)
             .map(|(id, name)| character_member(id, name));
-        let members = std::iter::once(human_member()).chain(characters).collect();
+        let members = std::iter::once(human_member(EVE, "Eve"))
+            .chain(characters)
+            .collect();
         Self {
             state: empty_state(members),
             now: Timestamp(1_000_000),
@@ -162,6 +166,11 @@ impl PlannerFixture {
         (run.id, run.lease)
     }
 
+    /// Adds a person to the space.
+    pub fn add_person(&mut self, id: MembershipId, name: &str) {
+        self.state.members.push(human_member(id, name));
+    }
+
     /// Returns the membership with this id, to be changed.
     pub fn member_mut(&mut self, id: MembershipId) -> &mut membership::Model {
         let mut members = self.state.members.iter_mut();
@@ -251,9 +260,14 @@ pub fn new_version(message: Option<i64>) -> VersionRequest {
 
 /// Returns Eve's post.
 pub fn post(text: &str) -> Command {
+    post_by(EVE, text)
+}
+
+/// Returns the post of a person.
+pub fn post_by(author: MembershipId, text: &str) -> Command {
     Command::MessagePosted(NewPost {
         token_count: 1,
-        ..NewPost::new(EVE, text.to_owned())
+        ..NewPost::new(author, text.to_owned())
     })
 }
 
@@ -284,115 +298,5 @@ pub fn generated_text(text: &str) -> GeneratedText {
         metadata: json!({}),
         prompt: None,
         memory_changes: Arc::default(),
-    }
-}
-
-fn human_member() -> membership::Model {
-    membership::Model {
-        kind: membership::MembershipKind::Human,
-        ..character_member(EVE.0, "Eve")
-    }
-}
-
-fn character_member(id: i64, name: &str) -> membership::Model {
-    membership::Model {
-        id: MembershipId(id),
-        space_id: SpaceId(1),
-        kind: membership::MembershipKind::Character,
-        user_id: None,
-        character_id: None,
-        role: membership::MembershipRole::Member,
-        position: id,
-        status: membership::MembershipStatus::Active,
-        participation: membership::Participation::Active,
-        cached_display_name: name.to_owned(),
-        own_display_name: None,
-        avatar_hash: None,
-        aliases: json!([]),
-        active_persona_id: None,
-        translate: membership::TranslationChoice::OnDemand,
-        persona: None,
-        talkativeness: None,
-        copilot_mode: membership::CopilotMode::None,
-        copilot_remaining_steps: None,
-        copilot_conversation_id: None,
-        llm_provider_id: None,
-        preset_id: None,
-        settings: json!({}),
-        settings_version: 0,
-        created_at: Timestamp(0),
-    }
-}
-
-fn empty_state(members: Vec<membership::Model>) -> ScheduleState {
-    ScheduleState {
-        conversation: conversation::Model {
-            id: ConversationId(1),
-            space_id: SpaceId(1),
-            kind: conversation::ConversationKind::Root,
-            title: String::new(),
-            parent_conversation_id: None,
-            forked_from_message_id: None,
-            rev: 0,
-            last_seq: 0,
-            last_speaker_membership_id: None,
-            last_assistant_seq: None,
-            last_user_seq: None,
-            needs_step: false,
-            last_run_seq: 0,
-            auto_mode_turns: 0,
-            settings: json!({}),
-            variables: json!({}),
-            created_at: Timestamp(0),
-            archived_at: None,
-            is_hidden: false,
-            text_bytes: 0,
-            tokens_used: 0,
-            unlearned_from_seq: None,
-            prompt_starts: serde_json::json!([]),
-            summary_from_seq: 1,
-            summary_goal_seq: 0,
-        },
-        space: space::Model {
-            id: SpaceId(1),
-            name: "Stage".to_owned(),
-            description: String::new(),
-            owner_id: None,
-            translation_provider_id: None,
-            director_provider_id: None,
-            model_language: None,
-            status: space::SpaceStatus::Active,
-            reply_order: space::ReplyOrder::List,
-            replies_per_turn: space::RepliesPerTurn::One,
-            card_handling_mode: space::CardHandlingMode::Swap,
-            allow_self_responses: false,
-            auto_mode_enabled: false,
-            auto_mode_delay_ms: 5_000,
-            auto_mode_max_turns: 8,
-            during_generation_user_input_policy: space::InputPolicy::Queue,
-            user_turn_debounce_ms: 0,
-            slow_mode_s: 0,
-            group_regenerate_mode: space::GroupRegenerateMode::SingleMessage,
-            settings: json!({}),
-            settings_version: 0,
-            unattributed_tokens: 0,
-            roster_rev: 0,
-            memory_version: 0,
-            memory_reset_version: 0,
-            memory_tokens_used: 0,
-            embedding_model_id: None,
-            token_limit: 0,
-            is_hidden: false,
-            created_at: Timestamp(0),
-        },
-        members,
-        round: None,
-        queued: None,
-        running: None,
-        tail: None,
-        last_speaker: None,
-        spoken_in_epoch: HashSet::new(),
-        talkativeness: HashMap::new(),
-        facts: CommandFacts::None,
     }
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::conversations::{message, timeline};
 use crate::providers::provider;
+use crate::rounds::slot::SlotStatus;
 use crate::runs::scheduling::plan::{
     EnqueueRun, MessageRef, NewMessage, NewRound, Plan, PlanChange, RoundChange,
 };
@@ -59,7 +60,8 @@ impl PlannerFixture {
                 assert_eq!((running.id, running.lease), (run.id, run.lease));
                 self.apply_end(run, end.status());
             }
-            PlanChange::ExpectTail(run) => {
+            PlanChange::ExpectTail { mut run, tail } => {
+                run.debug.expected_last_message_id = tail.and_then(|it| self.resolve(it));
                 let queued = self.state.queued.replace(run).expect("a run is queued");
                 let after = self.state.queued.as_ref();
                 assert_eq!(after.map(|it| it.id), Some(queued.id));
@@ -171,9 +173,15 @@ impl PlannerFixture {
             RoundChange::MarkSlot { position, .. } => {
                 assert!(round.slots.at(*position).is_some(), "the slot exists");
             }
+            RoundChange::Wait { .. } => {
+                let slot = round.current_slot().expect("a slot is current");
+                assert_eq!(slot.status, SlotStatus::Pending);
+            }
             RoundChange::ReplaceSlots { .. } => {}
         }
-        change.apply(round);
+        let appended = self.messages.last().map(|it| it.id);
+        let round = self.state.round.as_mut().expect("a round is active");
+        change.apply(round, appended);
     }
 
     pub(super) fn enqueue(&mut self, enqueue: EnqueueRun) {
@@ -251,7 +259,9 @@ impl PlannerFixture {
             PlanChange::ExpireLease { run, end, .. } => {
                 format!("expire {}: {}", self.speaker(run), describe_end(end))
             }
-            PlanChange::ExpectTail(run) => format!("{} expects another tail", self.speaker(run)),
+            PlanChange::ExpectTail { run, .. } => {
+                format!("{} expects another tail", self.speaker(run))
+            }
             PlanChange::ReleaseRun(run) => format!("hand back {}", self.speaker(run)),
             PlanChange::StorePrompt(..) => "keep what was sent".to_owned(),
             PlanChange::StoreEffects(_) => "remember".to_owned(),
@@ -274,6 +284,10 @@ impl PlannerFixture {
                 let reason = skip_reason.map_or(String::new(), |it| format!(": {it}"));
                 format!("slot {position} {}{reason}", status_text(status))
             }
+            RoundChange::Wait { since, deadline } => match deadline {
+                Some(at) => format!("wait {} ms for a person", at.ms_since(*since)),
+                None => "wait for a person".to_owned(),
+            },
             RoundChange::ReplaceSlots { from, slots } => {
                 let slots = slots.iter();
                 let names: Vec<&str> = slots.map(|it| self.name_of(it.speaker)).collect();

@@ -20,6 +20,14 @@ use crate::spaces::space::{InputPolicy, ReplyOrder};
 #[derive(Clone, Debug)]
 pub enum TestAction {
     Post(&'static str),
+    /// Fay, another person, posts.
+    PostByFay,
+    /// Fay, who may skip only her own turn, skips.
+    SkipByFay,
+    HumanTurns(bool),
+    /// The seconds after which the turn of a person is skipped; 0: never.
+    TurnTimeout(i64),
+    TurnTimedOut,
     /// Eve whispers to these members.
     Whisper(Vec<i64>),
     Mark(i64, bool),
@@ -110,7 +118,13 @@ pub enum ControlAction {
 /// Generates any action, frequent ones more often.
 pub fn action_strategy() -> impl Strategy<Value = TestAction> {
     use TestAction as A;
-    let texts = select(vec!["Hi.", "Bob?", "Ada, and Cid!", "((Back soon.))"]);
+    let texts = select(vec![
+        "Hi.",
+        "Bob?",
+        "Ada, and Cid!",
+        "Fay, then Ada.",
+        "((Back soon.))",
+    ]);
     use EndKind as H;
     let ends = select(vec![
         H::Success,
@@ -140,7 +154,12 @@ pub fn action_strategy() -> impl Strategy<Value = TestAction> {
     ]);
     prop_oneof![
         6 => texts.prop_map(A::Post),
-        4 => prop::collection::vec(1..6_i64, 0..3).prop_map(A::Whisper),
+        5 => Just(A::PostByFay),
+        2 => Just(A::SkipByFay),
+        3 => prop::bool::weighted(0.8).prop_map(A::HumanTurns),
+        1 => select(vec![0, 1, 30]).prop_map(A::TurnTimeout),
+        2 => Just(A::TurnTimedOut),
+        4 => prop::collection::vec(1..7_i64, 0..3).prop_map(A::Whisper),
         3 => (1..12_i64, any::<bool>()).prop_map(|(id, is_ooc)| A::Mark(id, is_ooc)),
         10 => Just(A::Due),
         8 => ends.prop_map(A::End),
@@ -155,7 +174,7 @@ pub fn action_strategy() -> impl Strategy<Value = TestAction> {
         2 => (1..12_i64, 0..3_i64).prop_map(|(id, position)| A::Select(id, position)),
         1 => (1..12_i64).prop_map(A::Fork),
         2 => (1..12_i64, visibilities).prop_map(|(id, it)| A::Show(id, it)),
-        2 => (2..6_i64, statuses, parts).prop_map(|(id, life, part)| A::Member(id, life, part)),
+        2 => (2..7_i64, statuses, parts).prop_map(|(id, life, part)| A::Member(id, life, part)),
         2 => Just(A::ApplyMemberChanges),
         2 => prop::option::weighted(0.7, 1..4_i64).prop_map(A::Copilot),
         2 => Just(A::StartCopilot),
@@ -169,7 +188,7 @@ pub fn action_strategy() -> impl Strategy<Value = TestAction> {
         1 => select(vec![0, 500, 60_000]).prop_map(A::Debounce),
         2 => any::<bool>().prop_map(A::AllActivated),
         2 => any::<bool>().prop_map(A::Auto),
-        2 => (prop::collection::vec(select(vec![0, 0, 2, 3, 4, 5]), 0..4), prop::bool::weighted(0.9))
+        2 => (prop::collection::vec(select(vec![0, 0, 2, 3, 4, 5, 6]), 0..4), prop::bool::weighted(0.9))
             .prop_map(|(slots, fresh)| A::EditQueue(slots, fresh)),
         1 => (1..5_i64).prop_map(A::AutoTurns),
         1 => prop::bool::weighted(0.8).prop_map(A::Provider),

@@ -5,6 +5,7 @@ use base::clock::Timestamp;
 
 use crate::conversations::message;
 use crate::rounds::round;
+use crate::rounds::round::RoundState;
 use crate::runs::scheduling::command::Command;
 use crate::runs::scheduling::plan::{EnqueueRun, NewRound, Plan, PlanChange};
 use crate::runs::scheduling::planner::fixture::PlannerFixture;
@@ -19,10 +20,13 @@ use crate::spaces::space::{InputPolicy, RepliesPerTurn, ReplyOrder};
 mod property_director;
 #[path = "planner_property_ooc_tests.rs"]
 mod property_ooc;
+#[path = "planner_property_turn_tests.rs"]
+mod property_turns;
 #[path = "planner_property_whisper_tests.rs"]
 mod property_whispers;
 
 pub use property_director::assert_speaker_of_slot;
+pub use property_turns::assert_round_valid;
 pub use property_whispers::{is_input, whisper_to};
 
 /// Limit of a burst, whatever the debounce of these tests.
@@ -42,7 +46,7 @@ pub fn assert_plan_valid(
     }
     for change in &plan.changes {
         match change {
-            PlanChange::StartRound(new) => assert_round_valid(new, plan, fixture),
+            PlanChange::StartRound(new) => assert_new_round_valid(new, plan, fixture),
             PlanChange::ClaimRun(run) => assert_claim_valid(before, run, fixture),
             PlanChange::SkipQueued(run) => assert!(run.debug.skipped_because.is_some()),
             PlanChange::SpendCopilotStep(member) => {
@@ -94,8 +98,9 @@ fn assert_delay(enqueue: &EnqueueRun, command: &Command, fixture: &PlannerFixtur
     let debounce = fixture.state.space.user_turn_debounce_ms;
     let is_post = matches!(command, Command::MessagePosted(_));
     let is_delayed = run.run_after.is_some();
+    let is_next_slot = run.reason == RunReason::NextSlot;
     assert!(
-        !is_post || is_delayed == (debounce > 0),
+        !is_post || is_delayed == (debounce > 0 && !is_next_slot),
         "null without debounce: {run:?}"
     );
     let wait = run.run_after.map_or(0, |at| at.ms_since(fixture.now));
@@ -133,7 +138,7 @@ fn assert_expected_tail(enqueue: &EnqueueRun, fixture: &PlannerFixture) {
 
 /// Asserts that a round has speakers who can be scheduled, one or several according to the space's
 /// settings; in auto mode no character replies to itself unless the space allows it.
-fn assert_round_valid(new: &NewRound, plan: &Plan, fixture: &PlannerFixture) {
+fn assert_new_round_valid(new: &NewRound, plan: &Plan, fixture: &PlannerFixture) {
     let NewRound { kind, slots, .. } = new;
     let space = &fixture.state.space;
     assert!(!slots.is_empty(), "a round needs a speaker");
@@ -158,7 +163,9 @@ fn assert_round_valid(new: &NewRound, plan: &Plan, fixture: &PlannerFixture) {
             continue;
         };
         let member = fixture.state.member(speaker).expect("the member exists");
-        assert!(member.kind == membership::MembershipKind::Character && member.can_be_scheduled());
+        assert!(
+            member.can_be_scheduled() || property_turns::takes_turn(new, member, plan, fixture)
+        );
     }
     if *kind == round::RoundKind::AutoMode {
         assert!(space.auto_mode_enabled);
@@ -219,7 +226,7 @@ fn assert_command_effect(
             property_ooc::assert_turns_unchanged(before, fixture);
             property_ooc::assert_still_valid(before, fixture);
         }
-        Command::MessagePosted(_) => {
+        Command::MessagePosted(post) => {
             let is_busy = before.queued.is_some() || before.running.is_some();
             let policy = s.space.during_generation_user_input_policy;
             assert!(!is_busy || policy != InputPolicy::Reject, "rejected");
@@ -227,6 +234,10 @@ fn assert_command_effect(
                 policy != InputPolicy::Restart || s.running.is_none(),
                 "restarted"
             );
+            if property_turns::keeps_round(before, fixture) {
+                property_turns::assert_round_kept(before, post.author, fixture);
+                return;
+            }
             if plan.enqueue.is_some() {
                 let queued = queued.expect("just queued");
                 let is_forced = queued.kind == RunKind::ForceTalk;
@@ -243,11 +254,14 @@ fn assert_command_effect(
                 "a run is running after a stop"
             );
             assert!(
-                state != Some(round::RoundState::Generating),
+                !matches!(state, Some(RoundState::Generating | RoundState::Waiting)),
                 "the round is generating after a stop"
             );
         }
-        Command::Pause => assert!(state != Some(round::RoundState::Generating)),
+        Command::Pause => assert!(!matches!(
+            state,
+            Some(RoundState::Generating | RoundState::Waiting)
+        )),
         Command::ForceTalk(_) => {
             assert_eq!(queued.map(|it| it.kind), Some(RunKind::ForceTalk));
             assert!(s.round.is_none() && s.running.is_some() == before.running.is_some());
@@ -269,6 +283,7 @@ fn assert_command_effect(
                 !is_manual || !is_scheduled,
                 "a scheduled run is queued in manual order"
             );
+            property_turns::assert_can_take_turn(s);
         }
         Command::SpaceClosed(_) => {
             assert!(queued.is_none() && s.running.is_none() && state.is_none())

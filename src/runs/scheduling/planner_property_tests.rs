@@ -8,10 +8,11 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::conversations::audience::viewer::Viewer;
-use crate::rounds::{round, slot};
+use crate::rounds::round;
 use crate::runs::scheduling::command::{Command, ForcedTurn};
 use crate::runs::scheduling::planner::continue_tests::continue_command;
-use crate::runs::scheduling::planner::fixture::{EVE, PlannerFixture, post, success};
+use crate::runs::scheduling::planner::fixture::{EVE, PlannerFixture, post, post_by, success};
+use crate::runs::scheduling::planner::human_turn_tests::{FAY, skip_by_fay};
 use crate::runs::scheduling::planner::in_place_tests::regenerate_in_place;
 use crate::runs::scheduling::planner::property_actions::{
     ChoiceKind, ControlAction, EndKind, TestAction, action_strategy, input_policy_strategy,
@@ -46,8 +47,10 @@ struct PropertyTest {
 impl PropertyTest {
     fn new(n_characters: usize) -> Self {
         let names = ["Ada", "Bob", "Cid", "Dot"];
+        let mut fixture = PlannerFixture::with_characters(&names[..n_characters]);
+        fixture.add_person(FAY, "Fay");
         Self {
-            fixture: PlannerFixture::with_characters(&names[..n_characters]),
+            fixture,
             planned: Vec::new(),
             forced: HashSet::new(),
             turns: HashSet::new(),
@@ -71,6 +74,14 @@ impl PropertyTest {
         let held = running.as_ref().map(|it| (it.id, it.lease));
         match action {
             TestAction::Post(text) => return Some(post(text)),
+            TestAction::PostByFay => return Some(post_by(FAY, "Fine.")),
+            TestAction::SkipByFay => return Some(skip_by_fay()),
+            TestAction::HumanTurns(on) => s.space.humans_take_turns = on,
+            TestAction::TurnTimeout(seconds) => s.space.human_turn_timeout_s = seconds,
+            TestAction::TurnTimedOut => {
+                let round = s.round.as_ref()?.id;
+                return Some(Command::TurnTimedOut { round });
+            }
             TestAction::Whisper(to) => return Some(property_invariants::whisper_to(to)),
             TestAction::Mark(id, is_ooc) => return Some(mark(id, is_ooc)),
             TestAction::Due => {
@@ -223,9 +234,8 @@ impl PropertyTest {
 
     fn assert_invariants(&self) {
         let s = &self.fixture.state;
+        property_invariants::assert_round_valid(s);
         if let Some(round) = &s.round {
-            assert_round_progresses(round, s.queued.as_ref(), s.running.as_ref());
-            assert_cursor(round);
             property_invariants::assert_speaker_of_slot(s, round);
         }
         if self.is_closed {
@@ -296,36 +306,6 @@ impl PropertyTest {
             }
         }
         panic!("the conversation did not become idle");
-    }
-}
-
-/// A generating round has a run of its current slot; a paused or failed one has none
-/// queued.
-fn assert_round_progresses(
-    round: &round::Model,
-    queued: Option<&run::Model>,
-    running: Option<&run::Model>,
-) {
-    let is_turn = |run: &run::Model| {
-        run.round_id == Some(round.id) && run.slot_position == Some(round.cursor)
-    };
-    match round.state {
-        round::RoundState::Generating => assert!(
-            queued.is_some_and(is_turn) || running.is_some_and(is_turn),
-            "I2: no run continues the round {round:?}"
-        ),
-        round::RoundState::Paused | round::RoundState::Failed => assert!(
-            queued.is_none_or(|it| it.round_id != Some(round.id)),
-            "I3: a paused or failed round has a queued run"
-        ),
-    }
-}
-
-/// Slots before the cursor are spoken or skipped, those from the cursor on are pending.
-fn assert_cursor(round: &round::Model) {
-    for it in &round.slots.0 {
-        let is_pending = it.status == slot::SlotStatus::Pending;
-        assert_eq!(it.position >= round.cursor, is_pending, "I4: {round:?}");
     }
 }
 

@@ -14,6 +14,7 @@ use crate::runs::scheduling::planner::fixture::{
 use crate::runs::store::run;
 use crate::runs::store::run::{RunCancelReason, RunKind};
 use crate::spaces::membership::CopilotMode;
+use crate::spaces::permissions::SkipRight;
 use crate::spaces::space::{InputPolicy, RepliesPerTurn, ReplyOrder};
 
 const ZOE: MembershipId = MembershipId(77);
@@ -228,7 +229,10 @@ fn people_outside_the_audience_neither_skip_nor_retry_nor_edit_its_round() {
     let outside = Viewer::Member(ZOE);
     let mut fixture = whispered();
     let round = fixture.state.round.as_ref().unwrap().id;
-    let skipped = fixture.run_command(&Command::Skip { viewer: outside });
+    let skipped = fixture.run_command(&Command::Skip {
+        viewer: outside,
+        right: SkipRight::Everyone,
+    });
     let edit = |slots: &[MembershipId], viewer| {
         Command::EditQueue(SlotsEdit {
             round,
@@ -332,7 +336,7 @@ fn a_generated_reply_reads_and_names_no_whisper_that_its_readers_do_not_see() {
         fixture.run_command(&Command::ForceTalk(turn)).unwrap();
         let run = fixture.queued_run();
         let trigger = run.debug.trigger_message_id;
-        (run.speaker_space_membership_id, trigger)
+        (run.speaker_space_membership_id.expect("a speaker"), trigger)
     };
     let (public, private) = (Some(MessageId(1)), Some(MessageId(2)));
 

@@ -6,7 +6,7 @@ use crate::conversations::audience::message_audience::Audience;
 use crate::rounds::{round, slot};
 use crate::runs::scheduling::command::{CommandError, SlotsEdit};
 use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, NewSlot, RoundChange};
-use crate::runs::scheduling::plan_builder::PlanBuilder;
+use crate::runs::scheduling::plan_builder::{NextSlot, PlanBuilder};
 use crate::runs::store::run;
 use crate::speakers::selection::SpeakerChoice;
 
@@ -46,9 +46,16 @@ pub fn edit(builder: &mut PlanBuilder, edit: &SlotsEdit) -> Result<(), CommandEr
     }
     let first = slots.first().cloned();
     let keeps_forced = slots.iter().any(|it| it.is_forced);
+    let waits_for = builder.awaited_person();
     builder.change_round(RoundChange::ReplaceSlots { from, slots });
     match first {
         _ if speaks => {}
+        Some(first) if waits_for.is_some() && waits_for == first.speaker => {}
+        Some(_) if waits_for.is_some() => {
+            let turn = NextSlot::new(run::RunKind::UserTurn, run::RunReason::NextSlot);
+            builder.start_current_slot(turn);
+        }
+        Some(_) if builder.is_turn_of_person() => wait_instead_of_run(builder),
         Some(first) => replace_queued_run(builder, first, keeps_forced),
         None => {
             builder.cancel_queued(run::RunCancelReason::Superseded);
@@ -56,6 +63,16 @@ pub fn edit(builder: &mut PlanBuilder, edit: &SlotsEdit) -> Result<(), CommandEr
         }
     }
     Ok(())
+}
+
+/// Waits for the person who is now at the cursor, in place of the queued run. A paused or failed round
+/// stays as it is.
+fn wait_instead_of_run(builder: &mut PlanBuilder) {
+    let queued = builder.queued.clone();
+    if queued.is_some_and(|it| builder.is_at_cursor(&it)) {
+        builder.cancel_queued(run::RunCancelReason::Superseded);
+        builder.wait_for_person();
+    }
 }
 
 /// Returns the slots in their new order; existing slots keep their reason. Returns `None` if the list

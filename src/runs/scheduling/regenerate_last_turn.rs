@@ -9,7 +9,7 @@ use crate::runs::scheduling::command::CommandError;
 use crate::runs::scheduling::plan::{MessageRef, NewSlot, PlanChange};
 use crate::runs::scheduling::plan_builder::{NextSlot, PlanBuilder};
 use crate::runs::scheduling::speaker_choice;
-use crate::runs::scheduling::speaker_choice::TriggerMessage;
+use crate::runs::scheduling::speaker_choice::{TriggerMessage, TurnTakers};
 use crate::runs::scheduling::state::command_facts::RegenerateFacts;
 use crate::runs::store::run;
 use crate::spaces::space::{GroupRegenerateMode, ReplyOrder};
@@ -77,7 +77,8 @@ fn require_repliers(
         text: &user_message.content,
         mentions: &[],
     };
-    let choices = speaker_choice::after_user_message(builder, &user_message);
+    let turn_takers = TurnTakers::Characters;
+    let choices = speaker_choice::after_user_message(builder, &user_message, turn_takers);
     match choices.is_empty() {
         true => Err(CommandError::NoSpeaker),
         false => Ok(choices),

@@ -10,7 +10,7 @@ use crate::runs::scheduling::plan_builder::PlanBuilder;
 use crate::runs::store::run;
 use crate::spaces::space::{RepliesPerTurn, ReplyOrder};
 use crate::speakers::selection::{SelectionInput, SelectionTrigger, SpeakerChoice};
-use crate::speakers::selector;
+use crate::speakers::{from_memberships, selector};
 
 /// A message that may trigger replies.
 #[derive(Clone, Copy, Debug)]
@@ -21,9 +21,24 @@ pub struct TriggerMessage<'a> {
     pub mentions: &'a [MembershipId],
 }
 
-/// Returns who replies to a message of role user, in order.
-pub fn after_user_message(builder: &PlanBuilder, trigger_message: &TriggerMessage) -> Vec<NewSlot> {
+/// Who gets slots in a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TurnTakers {
+    /// The characters, and the people where they take turns.
+    All,
+    Characters,
+}
+
+/// Returns who replies to a message of role user, in order. Its author gets no turn.
+pub fn after_user_message(
+    builder: &PlanBuilder,
+    trigger_message: &TriggerMessage,
+    turn_takers: TurnTakers,
+) -> Vec<NewSlot> {
     let mut input = trigger_input(builder, trigger_message);
+    if turn_takers == TurnTakers::All && builder.people_take_turns(builder.audience.as_ref()) {
+        add_people(builder, &mut input);
+    }
     // The message starts a new epoch, in which no character has spoken.
     input.speakers_since_last_user_message.clear();
     choose_speakers(builder, SelectionTrigger::Human, &input)
@@ -95,6 +110,17 @@ fn trigger_input(builder: &PlanBuilder, trigger_message: &TriggerMessage) -> Sel
         newest_text: trigger_message.text.to_owned(),
         mentions: trigger_message.mentions.to_vec(),
         ..conversation_input(builder)
+    }
+}
+
+/// Adds the people to the candidates. In the order `list` the turn passes from the author of the newest
+/// message, who may be a person.
+fn add_people(builder: &PlanBuilder, input: &mut SelectionInput) {
+    let people = from_memberships::people(&builder.state.members, input.newest_author);
+    input.candidates.extend(people);
+    let tail = builder.state.tail.as_ref();
+    if let Some(tail) = tail.filter(|_| builder.state.space.reply_order == ReplyOrder::List) {
+        input.last_speaker = Some(tail.space_membership_id);
     }
 }
 

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use base::clock::Timestamp;
-use base::ids::MessageId;
+use base::ids::{MessageId, RoundId};
 use sea_orm::{DatabaseTransaction, DbErr};
 
 use crate::conversations::annotations::message_annotations::MessageAnnotations;
@@ -51,6 +51,8 @@ pub struct WrittenPlan {
     pub claimed: Option<run::Model>,
     /// The running run that got its speaker.
     pub chosen: Option<run::Model>,
+    /// Whether the turn of a person began.
+    pub has_new_turn: bool,
     /// Runs whose executor must stop and commit the text so far.
     pub cancel_requested: Vec<run::Model>,
     /// Lets the caller verify whether the transaction committed.
@@ -92,6 +94,7 @@ impl PlanWriter<'_> {
         plan: Plan,
     ) -> Result<(ScheduleState, WrittenPlan), EngineError> {
         let before = (schedule.conversation.rev, schedule.conversation.last_seq);
+        let turn_before = current_turn(&schedule);
         let mut written = WrittenPlan {
             rev_before: before.0,
             ..WrittenPlan::default()
@@ -105,6 +108,7 @@ impl PlanWriter<'_> {
         }
         // The round is written before the queued run, because the run refers to it.
         self.write_round(&schedule, &mut written).await?;
+        written.has_new_turn = current_turn(&schedule).is_some_and(|it| Some(it) != turn_before);
         // Messages are announced first, so the ends get later numbers.
         for (run, rev) in &mut written.ended {
             // The message of a successful run is its event.
@@ -183,7 +187,8 @@ impl PlanWriter<'_> {
                 return Ok(true);
             }
             PlanChange::ChangeRound(change) => {
-                self.change_round(schedule, written, |round| change.apply(round));
+                let appended = resolve_message(MessageRef::Appended, schedule);
+                self.change_round(schedule, written, |round| change.apply(round, appended));
                 return Ok(true);
             }
             PlanChange::EndRound { status, reason } => {
@@ -253,7 +258,9 @@ impl PlanWriter<'_> {
                 base::fail_point!("reap.mid", ?);
                 self.record_stopped(schedule, written, run, end);
             }
-            PlanChange::ExpectTail(run) => {
+            PlanChange::ExpectTail { mut run, tail } => {
+                let tail = tail.and_then(|it| resolve_message(it, schedule));
+                run.debug.expected_last_message_id = tail;
                 require_updated(queue::set_expected_tail(tx, &run).await?)?;
                 schedule.queued = Some(run);
             }
@@ -349,6 +356,12 @@ fn charge_tokens(schedule: &mut ScheduleState, run: &run::Model) {
     let tokens = run.usage.map_or(0, run::RunUsage::total);
     let used = &mut schedule.conversation.tokens_used;
     *used = used.saturating_add(tokens);
+}
+
+/// Returns the turn of a person for which the round waits: round, position and start.
+fn current_turn(schedule: &ScheduleState) -> Option<(RoundId, i64, Timestamp)> {
+    let round = schedule.round.as_ref()?;
+    Some((round.id, round.cursor, round.turn_started_at?))
 }
 
 pub(super) fn next_rev(schedule: &mut ScheduleState) -> i64 {

@@ -42,6 +42,8 @@ pub fn space_document(space: &space::Model) -> document::ExportedSpace {
         during_generation_user_input_policy: space.during_generation_user_input_policy,
         user_turn_debounce_ms: space.user_turn_debounce_ms,
         slow_mode_s: space.slow_mode_s,
+        humans_take_turns: space.humans_take_turns,
+        human_turn_timeout_s: space.human_turn_timeout_s,
         group_regenerate_mode: space.group_regenerate_mode,
         model_language: space.model_language.clone(),
         settings: space.settings.clone(),

@@ -134,11 +134,12 @@ impl<'a> HistoryCursor<'a> {
         }
         let page = page.all(db).await?;
         self.last_round_id = page.last().map(|it| it.id).or(self.last_round_id);
+        let slots = || page.iter().flat_map(|it| &it.slots.0);
         let triggers = page.iter().filter_map(|it| it.trigger_message_id);
-        let seqs = load_seqs(db, (self.conversation_id, self.viewer), triggers.collect()).await?;
-        let slots = page.iter().flat_map(|it| &it.slots.0);
+        let messages = triggers.chain(slots().filter_map(|it| it.message_id));
+        let seqs = load_seqs(db, (self.conversation_id, self.viewer), messages.collect()).await?;
         let speakers: BTreeSet<MembershipId> =
-            slots.filter_map(|it| it.space_membership_id).collect();
+            slots().filter_map(|it| it.space_membership_id).collect();
         let existing = membership::list_display_names(db, speakers).await?;
         let rounds = page.into_iter().map(|it| {
             // A guest who left without having spoken has no membership any more.
@@ -146,7 +147,7 @@ impl<'a> HistoryCursor<'a> {
             let exists = |id: MembershipId| existing.contains_key(&id);
             let slots = slots.filter(|it| it.space_membership_id.is_none_or(exists));
             ExportedHistory::Round(document::ExportedRound {
-                slots: slots.map(exported_slot).collect(),
+                slots: slots.map(|it| exported_slot(it, &seqs)).collect(),
                 key: it.id,
                 status: it.status,
                 kind: it.kind,
@@ -207,11 +208,12 @@ impl<'a> HistoryCursor<'a> {
     }
 }
 
-fn exported_slot(slot: slot::Slot) -> document::ExportedSlot {
+fn exported_slot(slot: slot::Slot, seqs: &HashMap<MessageId, i64>) -> document::ExportedSlot {
     document::ExportedSlot {
         position: slot.position,
         membership: slot.space_membership_id.map(|it| it.0),
         status: slot.status,
+        message_seq: slot.message_id.and_then(|it| seqs.get(&it).copied()),
         skip_reason: slot.skip_reason,
         chosen_because: slot.chosen_because,
         forced: slot.forced,

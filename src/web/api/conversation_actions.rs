@@ -174,6 +174,8 @@ pub async fn resume(
 }
 
 /// Skips the current speaker.
+///
+/// Everyone may skip their own turn, members also those of characters, and moderators those of other people.
 #[utoipa::path(
     post,
     path = "/api/conversations/{conversation_id}/skip",
@@ -181,7 +183,7 @@ pub async fn resume(
     request_body = Option<EmptyBody>,
     responses(
         (status = 200, body = ConversationView),
-        (status = 403, description = "Also for the round of a whisper that the caller does not see."),
+        (status = 403, description = "Also for the turn of another person, and for the round of a whisper that the caller does not see."),
         (status = 409, description = "`no_round`; `already_finished`.")
     )
 )]
@@ -191,8 +193,9 @@ pub async fn skip(
     id: Path<ConversationId>,
     body: JsonBody<EmptyBody>,
 ) -> ApiResult<HttpResponse> {
-    let at = authorize_action(&app, &caller, *id, Action::Generate, body).await?;
-    let skipped = app.engine.skip(at.conversation.id, at.viewer()).await;
+    let at = authorize_action(&app, &caller, *id, Action::Read, body).await?;
+    let scope = (at.conversation.id, at.viewer());
+    let skipped = app.engine.skip(scope, at.access.skip_right()).await;
     skipped.map_err(api_error)?;
     Ok(HttpResponse::Ok().json(conversation_view(&app, &at).await?))
 }

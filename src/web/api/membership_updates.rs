@@ -3,7 +3,6 @@
 //! returns the membership.
 
 use actix_web::web::{Data, Json, Path};
-use base::display_name;
 use base::ids::{ConversationId, MembershipId, PersonaId, PresetId, ProviderId};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -12,7 +11,6 @@ use utoipa::ToSchema;
 use crate::accounts::name_schemas::DisplayNameSchema;
 use crate::accounts::user;
 use crate::app::App;
-use crate::providers::provider;
 use crate::spaces::lifecycle::SpaceUpdateError;
 use crate::spaces::membership::{
     CopilotMode, MembershipKind, MembershipRole, Participation, TranslationChoice,
@@ -23,8 +21,8 @@ use crate::spaces::posts::heard_messages::ONLY_HEARD;
 use crate::spaces::{events, membership, membership_update};
 use crate::web::api::engine_error::api_error;
 use crate::web::api::{
-    account_input, copilot_update, membership_announcements, memberships, personas, presets,
-    space_settings, spaces,
+    account_input, copilot_update, membership_announcements, membership_fields, memberships,
+    personas, presets, space_settings, spaces,
 };
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
@@ -32,8 +30,6 @@ use crate::web::extract::json_body;
 use crate::web::extract::json_body::JsonBody;
 use crate::web::extract::space_access::SpaceAccess;
 
-const MAX_PERSONA_CHARS: usize = 20_000;
-const MAX_ALIASES: usize = 50;
 /// The keys in `settings.memory` that every person may change for themselves.
 const MEMORY_SWITCHES: [&str; 2] = ["learn", "recall"];
 
@@ -51,6 +47,10 @@ pub struct UpdateMembership {
     #[serde(deserialize_with = "json_body::present")]
     #[schema(nullable = false)]
     participation: Option<Participation>,
+    /// Whether a person is away and gets no turns; moderators may set it for others.
+    #[serde(deserialize_with = "json_body::present")]
+    #[schema(nullable = false)]
+    is_away: Option<bool>,
     /// The name of the caller's own membership in this space; null: the account's name.
     #[serde(deserialize_with = "json_body::nullable")]
     #[schema(value_type = Option<DisplayNameSchema>)]
@@ -97,8 +97,9 @@ pub struct UpdateMembership {
 
 /// Changes a membership.
 ///
-/// People change their own name, persona, copilot, and in `settings` only `memory` (with `learn` and
-/// `recall`). Position and participation require the right to moderate; the other fields require the right to
+/// People change their own name, persona, copilot, whether they are away, and in `settings` only `memory`
+/// (with `learn` and `recall`). Position, participation and the absence of others require the right to
+/// moderate; the other fields require the right to
 /// configure the space.
 #[utoipa::path(
     patch,
@@ -188,7 +189,9 @@ fn authorize_update(
     if body.display_name.is_some() {
         authorize_rename(is_own, target)?;
     }
-    let moderates = body.position.is_some() || body.participation.is_some();
+    let moderates = body.position.is_some()
+        || body.participation.is_some()
+        || (body.is_away.is_some() && !is_own);
     if moderates {
         at.require_action(Action::Moderate)?;
     }
@@ -290,16 +293,27 @@ async fn validate(
             "Must be between 0 and 1.",
         ));
     }
-    if body.translate.is_some() && target.kind != MembershipKind::Human {
-        return Err(ApiError::invalid_value(
+    let is_person = target.kind == MembershipKind::Human;
+    for (field, is_set, message) in [
+        (
             "translate",
+            body.translate.is_some(),
             "Only people read translations.",
-        ));
+        ),
+        (
+            "is_away",
+            body.is_away.is_some(),
+            "Only people can be away. Mute the character instead.",
+        ),
+    ] {
+        if is_set && !is_person {
+            return Err(ApiError::invalid_value(field, message));
+        }
     }
     if let Some(id) = body.active_persona_id.flatten() {
         personas::require_usable(app, caller, target, id).await?;
     }
-    require_provider(app, body.llm_provider_id.flatten()).await?;
+    membership_fields::require_provider(app, body.llm_provider_id.flatten()).await?;
     if let Some(id) = body.preset_id.flatten() {
         presets::require_usable(app, caller, id, "preset_id").await?;
     }
@@ -323,11 +337,21 @@ async fn validate(
         role: body.role,
         position: body.position,
         participation: body.participation,
-        own_display_name: body.display_name.map(parse_own_name).transpose()?,
-        persona: body.persona.map(parse_persona).transpose()?,
+        is_away: body.is_away,
+        own_display_name: body
+            .display_name
+            .map(membership_fields::parse_own_name)
+            .transpose()?,
+        persona: body
+            .persona
+            .map(membership_fields::parse_persona)
+            .transpose()?,
         active_persona_id: body.active_persona_id,
         translate: body.translate,
-        aliases: body.aliases.map(parse_aliases).transpose()?,
+        aliases: body
+            .aliases
+            .map(membership_fields::parse_aliases)
+            .transpose()?,
         talkativeness: body.talkativeness,
         settings,
         memory,
@@ -339,49 +363,4 @@ async fn validate(
     };
     copilot_update::validate(app, at, target, &mut change).await?;
     Ok(change)
-}
-
-fn parse_own_name(name: Option<String>) -> ApiResult<Option<String>> {
-    name.as_deref()
-        .map(account_input::parse_display_name)
-        .transpose()
-}
-
-fn parse_persona(text: Option<String>) -> ApiResult<Option<String>> {
-    let text = text.filter(|it| !it.trim().is_empty());
-    match text
-        .as_ref()
-        .is_none_or(|it| it.chars().count() <= MAX_PERSONA_CHARS)
-    {
-        true => Ok(text),
-        false => Err(ApiError::invalid_value(
-            "persona",
-            format!("Must have at most {MAX_PERSONA_CHARS} characters."),
-        )),
-    }
-}
-
-fn parse_aliases(list: Vec<String>) -> ApiResult<Vec<String>> {
-    if list.len() > MAX_ALIASES {
-        let message = format!("Must have at most {MAX_ALIASES} names.");
-        return Err(ApiError::invalid_value("aliases", message));
-    }
-    let names = list.iter().zip(0..).map(|(name, at)| {
-        display_name::parse(name, 100)
-            .map_err(|error| ApiError::invalid_value(&format!("aliases.{at}"), error.to_string()))
-    });
-    names.collect()
-}
-
-async fn require_provider(app: &App, provider: Option<ProviderId>) -> ApiResult<()> {
-    let Some(id) = provider else {
-        return Ok(());
-    };
-    match provider::find(app.db.reader(), id).await? {
-        Some(_) => Ok(()),
-        None => Err(ApiError::invalid_value(
-            "llm_provider_id",
-            "This provider does not exist.",
-        )),
-    }
 }

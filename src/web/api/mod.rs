@@ -32,6 +32,7 @@ pub mod lorebook_links;
 pub mod lorebooks;
 pub mod membership_announcements;
 pub mod membership_bodies;
+pub mod membership_fields;
 pub mod membership_updates;
 pub mod memberships;
 pub mod memories;

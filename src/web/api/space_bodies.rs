@@ -70,6 +70,14 @@ pub struct UpdateSpace {
     #[serde(deserialize_with = "json_body::present")]
     #[schema(nullable = false, minimum = 0, maximum = 21_600)]
     slow_mode_s: Option<i64>,
+    /// Whether people get slots in rounds, as characters do.
+    #[serde(deserialize_with = "json_body::present")]
+    #[schema(nullable = false)]
+    humans_take_turns: Option<bool>,
+    /// The number of seconds after which the turn of a person is skipped. 0: never.
+    #[serde(deserialize_with = "json_body::present")]
+    #[schema(nullable = false, minimum = 0, maximum = 86_400)]
+    human_turn_timeout_s: Option<i64>,
     #[serde(deserialize_with = "json_body::present")]
     #[schema(nullable = false)]
     group_regenerate_mode: Option<space::GroupRegenerateMode>,
@@ -132,6 +140,13 @@ impl UpdateSpace {
                 60_000,
             )?,
             slow_mode_s: require_range("slow_mode_s", self.slow_mode_s, 0, 21_600)?,
+            humans_take_turns: self.humans_take_turns,
+            human_turn_timeout_s: require_range(
+                "human_turn_timeout_s",
+                self.human_turn_timeout_s,
+                0,
+                86_400,
+            )?,
             group_regenerate_mode: self.group_regenerate_mode,
             translation_provider_id: self.translation_provider_id,
             model_language: self.model_language.map(parse_model_language).transpose()?,

@@ -120,6 +120,7 @@ fn events(named: &mut Vec<NamedSchema>) -> Vec<String> {
     event(event_schema::<spaces::InvitationCreated>(&[
         "invitation_created",
     ]));
+    event(event_schema::<events::YourTurn>(&["your_turn"]));
     event(event_schema::<events::CopilotCandidate>(&[
         "copilot_candidate",
     ]));

@@ -22,6 +22,7 @@ pub mod endpoint_list;
 pub mod errors;
 pub mod garbage_collection;
 pub mod guests;
+pub mod human_turns;
 pub mod imported_spaces;
 pub mod invites;
 pub mod jobs;

@@ -55,6 +55,7 @@ on_both! {
             position,
             space_membership_id: Some(MembershipId(member)),
             status,
+            message_id: None,
             skip_reason: skip_reason.map(str::to_owned),
             chosen_because: "named \"Ada\"".to_owned(),
             forced,

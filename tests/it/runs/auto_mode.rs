@@ -216,7 +216,7 @@ on_sqlite! {
             app.settle_alone().await;
         }
 
-        assert_eq!(report, RecoveryReport { failed: 1, requeued: 1, rounds_closed: 0, jobs_continued: 0 });
+        assert_eq!(report, RecoveryReport { failed: 1, requeued: 1, turns_skipped: 0, rounds_closed: 0, jobs_continued: 0 });
         assert_eq!(app.n_auto_mode_replies().await, 3, "the second attempt is the same turn");
         assert_eq!(app.turns_left().await, Some(0));
         app.stop(&node).await;

@@ -13,6 +13,7 @@ use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
 const RECOVERED: RecoveryReport = RecoveryReport {
     failed: 1,
     requeued: 1,
+    turns_skipped: 0,
     rounds_closed: 0,
     jobs_continued: 0,
 };

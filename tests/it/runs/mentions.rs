@@ -45,6 +45,7 @@ fn reproduce_rolls(members: &[membership::Model], seed: i64) -> Vec<SpeakerChoic
         candidates: candidates
             .map(|it| Candidate {
                 id: it.id,
+                is_person: false,
                 position: it.position,
                 names: vec![it.cached_display_name.clone()],
                 talkativeness: 0.5,

@@ -20,6 +20,7 @@ pub mod failures;
 pub mod heard_messages;
 pub mod heartbeat;
 pub mod history_cache;
+pub mod human_turns;
 pub mod in_place;
 pub mod jobs;
 pub mod last_turn;

@@ -11,6 +11,7 @@ use troupe::runs::scheduling::command::ForcedTurn;
 use troupe::runs::store::run::{RunReason, RunStatus};
 use troupe::spaces::membership;
 use troupe::spaces::membership::Participation;
+use troupe::spaces::permissions::SkipRight;
 use troupe::spaces::space::{RepliesPerTurn, ReplyOrder};
 
 use crate::support::backends::{TestBackend, on_sqlite};
@@ -181,7 +182,7 @@ on_sqlite! {
     async fn a_skip_cancels_the_reply_and_the_next_one_speaks(backend) {
         let (app, gate) = in_the_middle(backend).await;
 
-        app.engine.skip(app.conversation, Viewer::Server).await.unwrap();
+        app.engine.skip((app.conversation, Viewer::Server), SkipRight::Everyone).await.unwrap();
         gate.open();
         app.settle().await;
 
@@ -269,7 +270,7 @@ on_sqlite! {
             if retries {
                 app.engine.retry(app.scope(), true).await.unwrap();
             } else {
-                app.engine.skip(app.conversation, Viewer::Server).await.unwrap();
+                app.engine.skip((app.conversation, Viewer::Server), SkipRight::Everyone).await.unwrap();
             }
             app.settle().await;
 

@@ -107,7 +107,8 @@ fn runs_are_whole(facts: &DatabaseFacts) -> Vec<Invariant> {
     ]
 }
 
-/// A generating round has an unfinished run; a paused or failed round has no queued run.
+/// A generating round has an unfinished run; a paused or failed round has no queued run, and a waiting one
+/// has a turn and no run of it.
 fn rounds_move_on(facts: &DatabaseFacts) -> Vec<Invariant> {
     let round = facts.hex("r.id");
     vec![
@@ -121,6 +122,12 @@ fn rounds_move_on(facts: &DatabaseFacts) -> Vec<Invariant> {
             name: "I3: a paused or failed round has no queued run",
             violations_sql: format!(
                 "SELECT {round} FROM conversation_rounds r WHERE r.status = 'active' AND r.state IN ('paused', 'failed') AND EXISTS (SELECT 1 FROM conversation_runs x WHERE x.round_id = r.id AND x.status = 'queued')"
+            ),
+        },
+        Invariant {
+            name: "S16: a waiting round has the start of a turn and no run, and no other round has a deadline",
+            violations_sql: format!(
+                "SELECT {round} FROM conversation_rounds r WHERE r.status = 'active' AND ((r.state = 'waiting') <> (r.turn_started_at IS NOT NULL) OR (r.state <> 'waiting' AND r.deadline_at IS NOT NULL) OR (r.state = 'waiting' AND EXISTS (SELECT 1 FROM conversation_runs x WHERE x.round_id = r.id AND x.status IN ('queued', 'running') AND x.slot_position = r.cursor)))"
             ),
         },
     ]

@@ -8,6 +8,7 @@ use crate::speakers::selection::Candidate;
 fn candidates() -> Vec<Candidate> {
     let candidate = |id, names: &[&str]| Candidate {
         id: MembershipId(id),
+        is_person: false,
         position: id,
         names: names.iter().map(|it| (*it).to_owned()).collect(),
         talkativeness: 0.5,

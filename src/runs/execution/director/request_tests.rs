@@ -12,6 +12,7 @@ use crate::speakers::selection::Candidate;
 fn candidate(id: i64, name: &str) -> Candidate {
     Candidate {
         id: MembershipId(id),
+        is_person: false,
         position: id,
         names: vec![name.to_owned()],
         talkativeness: 0.5,

@@ -1,4 +1,4 @@
-//! Plans the slots of a round in the order `director`: the mentioned characters, or one slot for which
+//! Plans the slots of a round in the order `director`: the mentioned members, or one slot for which
 //! the director chooses.
 
 use crate::runs::scheduling::plan::NewSlot;
@@ -9,21 +9,18 @@ use crate::speakers::{natural, selector};
 /// The reason of a slot as long as it has no speaker.
 const UNDECIDED: &str = "director chooses";
 
-/// Returns the slots after a trigger; none if no character can speak. A mentioned character speaks
-/// without the director.
+/// Returns the slots after a trigger; none if no one can speak. A mentioned member speaks without the
+/// director, who chooses among characters only.
 pub fn plan(
     replies: RepliesPerTurn,
     trigger: SelectionTrigger,
     input: &SelectionInput,
 ) -> Vec<NewSlot> {
     let eligible = selector::eligible(trigger, input);
-    if eligible.is_empty() {
-        return Vec::new();
-    }
     let mut slots: Vec<NewSlot> = natural::mentioned(input, &eligible)
         .map(NewSlot::from)
         .collect();
-    if slots.is_empty() {
+    if slots.is_empty() && !natural::characters(&eligible).is_empty() {
         slots.push(NewSlot {
             speaker: None,
             reason: UNDECIDED.to_owned(),

@@ -11,7 +11,7 @@ use crate::conversations::message;
 use crate::runs::scheduling::command::CommandError;
 use crate::runs::scheduling::messages::new_post::NewPost;
 use crate::runs::scheduling::messages::post_audience;
-use crate::runs::scheduling::plan::{NewMessage, PlanChange};
+use crate::runs::scheduling::plan::{MessageRef, NewMessage, PlanChange};
 use crate::runs::scheduling::plan_builder::PlanBuilder;
 use crate::runs::scheduling::state::command_facts::CommandFacts;
 use crate::spaces::space::InputPolicy;
@@ -77,12 +77,11 @@ pub fn set_mark(
 
 /// Lets the queued run expect the new tail, if it expects the present one.
 fn expect_tail(builder: &mut PlanBuilder, tail: Option<MessageId>, new_tail: Option<MessageId>) {
-    let Some(run) = builder.queued.as_mut() else {
+    let Some(run) = builder.queued.clone() else {
         return;
     };
     if run.debug.expected_last_message_id.is_some() && run.debug.expected_last_message_id == tail {
-        run.debug.expected_last_message_id = new_tail;
-        let run = run.clone();
-        builder.push(PlanChange::ExpectTail(run));
+        let tail = new_tail.map(MessageRef::Message);
+        builder.push(PlanChange::ExpectTail { run, tail });
     }
 }

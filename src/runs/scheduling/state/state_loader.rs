@@ -363,6 +363,7 @@ async fn load_command_facts(
         | Command::RunReleased { .. }
         | Command::SpeakerChosen { .. }
         | Command::RoundStalled
+        | Command::TurnTimedOut { .. }
         | Command::Stop { .. }
         | Command::Pause
         | Command::EditQueue(_)

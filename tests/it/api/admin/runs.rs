@@ -103,7 +103,7 @@ on_sqlite! {
 
         let report = expect(200, fixture.admin.post("/api/admin/reap", json!({})).await);
 
-        assert_eq!(report, json!({"failed": 0, "requeued": 0, "rounds_closed": 0, "jobs_continued": 0}));
+        assert_eq!(report, json!({"failed": 0, "requeued": 0, "turns_skipped": 0, "rounds_closed": 0, "jobs_continued": 0}));
         fixture.close().await;
     }
 }
