@@ -34,7 +34,7 @@ import Socket from "./socket.js"
 import Store from "./store.js"
 import { showNotFound, showSetUp, showSignIn } from "./views/sign_in/sign_in_page.js"
 import { useBackStack } from "./views/components/dialog.js"
-import { importModule, showInvitationNotices } from "./views/on_demand.js"
+import { importModule, showInvitationNotices, showTurnNotice } from "./views/on_demand.js"
 import FileDrop from "./views/files/file_drop.js"
 import { suggestKeepingAccount } from "./views/sign_in/guest.js"
 import Shell from "./views/shell/shell.js"
@@ -101,8 +101,9 @@ async function start() {
   await retryUntilReachable(() => parts.spaces.load())
   if (joined) openFirstConversation(joined)
   const loadInvitations = () => parts.invites.load().catch(() => {})
-  store.on("invitation_received", loadInvitations)
+  store.on("invitation_created", loadInvitations)
   store.on("invitations", () => showInvitationNotices(parts))
+  store.on("your_turn", (event) => showTurnNotice(parts, event))
   afterFirstScreen(loadInvitations)
   parts.providers.load().catch(() => {})
   const shell = new Shell(root, parts)

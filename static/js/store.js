@@ -1,7 +1,7 @@
 // The state of this tab. Applies the events of the socket and informs the views.
 //
 // Emits "session", "connection", "spaces" (spaces and conversations), "roster" (a space id),
-// "providers", "personas" (the user's own), "invitations" (the pending invitations of the user), "invitation_received", "rights"
+// "providers", "personas" (the user's own), "invitations" (the pending invitations of the user), "invitation_created", "your_turn", "rights"
 // (the id of a space in which the role of the user has changed), "open" (another conversation is open),
 // "removed" ({ reason, name, spaceId }: the open conversation is not accessible any more),
 // "new_messages" (messages that this tab has not seen), "job", "memories" and "summaries" (an event of the
@@ -318,8 +318,9 @@ export default class Store extends Emitter {
         return this.#applyRead(event)
       case "job_updated":
         return this.updateJob(event.job)
+      case "your_turn":
       case "invitation_created":
-        return this.emit("invitation_received")
+        return this.emit(event.type, event)
       case "copilot_updated":
         return this.#applyCopilot(event)
       case "copilot_candidate":

@@ -3,7 +3,7 @@ import assert from "node:assert/strict"
 import test from "node:test"
 import { describeAutoMode } from "../../static/js/models/queue/auto_mode.js"
 import { readSpeakerReason } from "../../static/js/models/queue/speaker_reason.js"
-import { describe, droppedBy, pendingSlots } from "../../static/js/models/queue/queue.js"
+import { describe, droppedBy, maySkip, pendingSlots } from "../../static/js/models/queue/queue.js"
 import OpenConversation from "../../static/js/models/conversation/open_conversation.js"
 import RoundDraft from "../../static/js/models/queue/round_draft.js"
 import ServerClock from "../../static/js/models/queue/server_clock.js"
@@ -319,4 +319,37 @@ test("a response without a time changes nothing", () => {
   clock.synchronize({ time: undefined, sentAt: 0, receivedAt: 10 })
 
   assert.equal(clock.now(), 1000)
+})
+
+test("a waiting round has the person, the deadline and no speaker", () => {
+  const waiting = { ...round(["spoken 5", "pending 9", "pending 6"], { state: "waiting" }), deadline_at: "2026-01-01T00:00:30Z" }
+
+  const found = look({ state: "waiting", round: waiting })
+
+  assert.deepEqual([found.waitsFor, found.deadline, found.now], [9, "2026-01-01T00:00:30Z", null])
+  assert.deepEqual(found.upcoming, [ROOK])
+  assert.deepEqual(effectiveRole(found), ["spoken", "next", "pending"])
+  assert.deepEqual(found.acts, ["pause", "skip"])
+})
+
+test("a paused round waits for no one", () => {
+  const found = look({ state: "paused", round: round(["pending 9"], { state: "paused" }) })
+
+  assert.deepEqual([found.waitsFor, found.deadline], [null, null])
+})
+
+test("only the person and moderators may skip the turn of a person", () => {
+  const waiting = look({ state: "waiting", round: round(["pending 9"], { state: "waiting" }) })
+  const may = (membershipId, mayControl, mayModerate) =>
+    maySkip(waiting, { membershipId, mayControl, mayModerate })
+
+  assert.deepEqual([may(9, false, false), may(8, true, false), may(8, true, true)], [true, false, true])
+})
+
+test("the turn of a character is skipped by those who control the queue", () => {
+  const speaking = look({ round: round(["pending 5"]), running: run(0, MINA) })
+
+  const may = (mayControl) => maySkip(speaking, { membershipId: 5, mayControl, mayModerate: false })
+
+  assert.deepEqual([may(true), may(false)], [true, false])
 })

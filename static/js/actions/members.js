@@ -32,6 +32,11 @@ export default class MemberActions {
     await this.#change(member, { participation })
   }
 
+  // Whether a person is away and gets no turns.
+  async setAway(member, isAway) {
+    await this.#change(member, { is_away: isAway })
+  }
+
   async setTalkativeness(member, talkativeness) {
     await this.#change(member, { talkativeness })
   }

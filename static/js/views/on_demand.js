@@ -92,6 +92,12 @@ export async function showInvitationNotices(parts) {
   module?.showInvitationNotices(parts)
 }
 
+// Shows the notice that it is the user's turn.
+export async function showTurnNotice(parts, event) {
+  const module = await importModule(() => import("./queue/turn_notice.js"))
+  module?.showTurnNotice(parts, event)
+}
+
 // Resolves with the importers of dropped files, or null if their module cannot be loaded.
 export async function loadImporters(parts) {
   const module = await loadModule(parts, () => import("./files/importers.js"))

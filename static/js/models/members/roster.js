@@ -50,6 +50,13 @@ export default class Roster {
     return this.characters.filter((member) => member.participation !== "observer")
   }
 
+  // People who can take a turn. The copilot writes for those who have turned it on.
+  get turnTakers() {
+    return this.people.filter(
+      (member) => member.participation === "active" && member.copilot_mode === "none" && !member.is_away,
+    )
+  }
+
   // Whether no character belongs to an audience: no character replies to such a whisper, and the schedule
   // reads past it. An unknown member is a person, as on the server.
   isForPeople(audience) {

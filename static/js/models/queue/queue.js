@@ -22,10 +22,20 @@ export function describe({ queue, stream }) {
     upcoming: isSpeaking ? coming : later,
     isFinishingFirst: isFinishingFirst(queue),
     startsAt: isSpeaking ? null : (queued?.run_after ?? null),
+    // The person for whose message the round waits, and until when; null: without limit.
+    waitsFor: state === "waiting" ? pending[0] : null,
+    deadline: state === "waiting" ? (round?.deadline_at ?? null) : null,
     hasRound: round !== null && !round.private,
     acts: actsOf(queue, isSpeaking),
     slots: slotsOf(queue),
   }
+}
+
+// Returns whether a member may skip the current turn: their own, that of a character if they may control
+// the queue, and that of another person only as a moderator.
+export function maySkip({ waitsFor }, { membershipId, mayControl, mayModerate }) {
+  if (waitsFor === null) return mayControl
+  return waitsFor === membershipId || mayModerate
 }
 
 // Returns the slots that can be reordered: the pending ones without that of the running run.

@@ -58,6 +58,8 @@ export default {
   "member.leave_text": "Your messages stay, with your name. To come back, you need a new invitation.",
   "member.owner_stays":
     "As the owner, you cannot leave this space. Hand it over to another member first, or delete it in its settings.",
+  "member.away": "Away",
+  "member.away_hint": "Gets no turns.",
   "participation.muted": "Muted",
   "participation.muted_hint": "Replies only when triggered.",
   "participation.observer": "Observer",

@@ -54,6 +54,8 @@ export default {
   "member.leave_title": "退出“{name}”？",
   "member.leave_text": "你的消息和名字会保留。要再次加入，需要新的邀请。",
   "member.owner_stays": "你是所有者，不能退出这个空间。请先把它移交给其他成员，或在设置中删除它。",
+  "member.away": "离开",
+  "member.away_hint": "不会轮到此人发言。",
   "participation.muted": "已禁言",
   "participation.muted_hint": "只有被触发时才回复。",
   "participation.observer": "旁观者",

@@ -71,6 +71,7 @@ export default class MemberDetails {
       el(
         "div",
         { class: "member__buttons" },
+        this.#away(member),
         this.#participation(member, "observer", "eye", t("participation.observer")),
         may(role, "hand_over") && this.#button("key", t("member.hand_over"), () => this.#handOver(member)),
         this.#button("trash", t("member.remove"), () => this.#remove(member)),
@@ -86,6 +87,7 @@ export default class MemberDetails {
         "div",
         { class: "member__buttons" },
         this.#button("edit", t("member.edit"), () => openMyMembershipDialog(this.#parts, member)),
+        this.#away(member),
         !isOwner && this.#button("leave", t("member.leave"), () => this.#leave(member)),
       ),
       isOwner && el("p", { class: "field__hint" }, t("member.owner_stays")),
@@ -199,6 +201,19 @@ export default class MemberDetails {
       title: t(`participation.${which}_hint`),
       "aria-pressed": String(isOn),
       click: () => this.#try(() => this.#parts.members.setParticipation(member, isOn ? "active" : which)),
+    })
+  }
+
+  // Whether a person is away; it matters only where people take turns.
+  #away(member) {
+    if (!this.#parts.store.openSpace?.humans_take_turns && !member.is_away) return null
+    return button(t("member.away"), {
+      look: "small quiet",
+      icon: "pause",
+      "data-act": "away",
+      title: t("member.away_hint"),
+      "aria-pressed": String(member.is_away),
+      click: () => this.#try(() => this.#parts.members.setAway(member, !member.is_away)),
     })
   }
 

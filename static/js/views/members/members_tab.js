@@ -193,6 +193,7 @@ export default class MembersTab {
     const notes = []
     if (member.participation !== "active") notes.push(t(`participation.${member.participation}`))
     if (member.kind === "human") {
+      if (member.is_away) notes.push(t("member.away"))
       if (this.#isOwn(member)) notes.push(t("member.you"))
       notes.push(t(`role.${member.role}`), this.#presenceText(member, presence))
     } else if (notes.length === 0) notes.push(t("member.character"))

@@ -4,7 +4,7 @@ import { el, icon, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { CONVERSATION_EVENTS } from "../../models/conversation/open_conversation.js"
 import { describeAutoMode } from "../../models/queue/auto_mode.js"
-import { describe } from "../../models/queue/queue.js"
+import { describe, maySkip } from "../../models/queue/queue.js"
 import { may } from "../../models/members/rights.js"
 import { autoSwitch } from "./auto_switch.js"
 import { avatar } from "../components/avatar.js"
@@ -84,11 +84,14 @@ export default class QueueBar {
     this.#box.dataset.state = view.facts.state
     const hasManySlots = view.facts.slots.length > 1
     this.#box.dataset.slots = hasManySlots ? "many" : "one"
+    const { waitsFor } = view.facts
+    this.#box.dataset.turn = waitsFor !== null && waitsFor === view.myId ? "own" : "other"
     const focused = this.#box.contains(document.activeElement) ? document.activeElement.dataset.act : null
     replace(this.#text, this.#queueText.build(view))
     replace(this.#slots, hasManySlots && slotStrip(view.facts.slots, view.members))
     replace(this.#actions, this.#buttons(view))
-    this.#countdown.show(view.facts.startsAt)
+    const { startsAt, deadline } = view.facts
+    this.#countdown.show(startsAt ?? deadline, { isEnd: deadline !== null })
     if (focused)
       (this.#box.querySelector(`[data-act="${focused}"]`) ?? this.#box.querySelector("button"))?.focus()
   }
@@ -107,6 +110,7 @@ export default class QueueBar {
       isPublic,
       repliesTo: inherited && visibleTo(store, isPublic ? null : inherited),
       role: space?.my_role ?? null,
+      myId: store.myMembership?.id ?? null,
       order: space?.reply_order ?? null,
       auto: describeAutoMode({ space, turnsLeft, state: facts.state }),
       tailKind: roster.byId(openConversation.timeline.tail?.space_membership_id)?.kind ?? null,
@@ -129,11 +133,18 @@ export default class QueueBar {
     return [
       view.inherited && this.#publicButton(view.isPublic),
       isIdle && may(role, "generate") && this.#speakers(members.filter((member) => member.isSpeaker), view),
-      may(role, "control") && facts.acts.map((name) => this.#control(name)),
+      this.#acts(view).map((name) => this.#control(name)),
       facts.hasRound && this.#roundButton(),
       members.some((member) => member.isSpeaker) && this.#oddsButton(),
       autoSwitch(this.#parts, auto, may(role, "settings")),
     ]
+  }
+
+  // The controls that the user may use; a guest may skip only their own turn.
+  #acts({ facts, role, myId }) {
+    const mayControl = may(role, "control")
+    const rights = { membershipId: myId, mayControl, mayModerate: may(role, "people") }
+    return facts.acts.filter((name) => (name === "skip" ? maySkip(facts, rights) : mayControl))
   }
 
   // Whether the reply to a whisper will be a whisper.

@@ -54,7 +54,7 @@ export default class QueueText {
 
   // A reply is queued or running
 
-  #now({ facts, dropped }) {
+  #now({ facts, dropped, myId }) {
     const { state, reason, next, upcoming } = facts
     const isBlocked = state === "paused" || state === "failed"
     const coming = state === "paused" && !facts.isSpeaking ? [next, ...upcoming].filter(Boolean) : upcoming
@@ -66,7 +66,7 @@ export default class QueueText {
         "span",
         { class: "queue__now" },
         el("span", { class: `queue__dot queue__dot--${state}` }),
-        this.#first(facts),
+        this.#first(facts, myId),
         this.#countdown,
       ),
       reason && !isBlocked && this.#reasonButton(reason),
@@ -77,10 +77,12 @@ export default class QueueText {
     ]
   }
 
-  #first({ state, isSpeaking, isPrivate, now, next }) {
+  #first({ state, isSpeaking, isPrivate, now, next, waitsFor }, myId) {
     if (isPrivate && isSpeaking) return t("queue.private_writing")
     if (isSpeaking && now === DIRECTOR) return t("queue.director_choosing")
     if (isSpeaking && now) return t("queue.speaking", { name: this.#name(now) })
+    if (waitsFor !== null && waitsFor === myId) return t("queue.own_turn")
+    if (waitsFor !== null) return t("queue.waiting_for", { name: this.#name(waitsFor) })
     if (state === "paused") return t("queue.paused")
     if (isPrivate) return state === "failed" ? t("queue.private_failed") : t("queue.private_next")
     if (state === "failed") return t("queue.failed", { name: this.#name(next) })

@@ -120,9 +120,13 @@ class RoundEditor {
     this.#showActions(mayChange)
   }
 
-  // Members that can be in a round: not muted ones.
+  // Members that can be in a round: not muted ones, and people only where they take turns.
   #speakers() {
-    return this.#parts.store.openRoster.characters.filter(({ participation }) => participation === "active")
+    const { openRoster: roster, openSpace: space, openConversation } = this.#parts.store
+    const characters = roster.characters.filter(({ participation }) => participation === "active")
+    const round = openConversation?.queue.round
+    const hasPeople = space?.humans_take_turns && round && round.audience === null
+    return hasPeople ? [...characters, ...roster.turnTakers] : characters
   }
 
   #canSpeak(membershipId) {

@@ -39,6 +39,12 @@ export function fieldsOf(space, providers) {
       least: 0,
       most: 21_600,
     }),
+    humans_take_turns: tick(t("space.human_turns"), t("space.human_turns_hint"), space.humans_take_turns),
+    human_turn_timeout_s: number(t("space.turn_timeout"), t("space.turn_timeout_hint"), {
+      value: space.human_turn_timeout_s,
+      least: 0,
+      most: 86_400,
+    }),
     during_generation_user_input_policy: text(
       field({
         label: t("space.policy"),
