@@ -61,5 +61,6 @@ mod support;
 mod timeline;
 mod tools;
 mod translations;
+mod turns;
 mod versions;
 mod whispers;
