@@ -16,6 +16,7 @@ pub const ROUND_HAS_RUN: &str = "an active round has a run, a paused one has non
 pub const NO_TURN_LOST: &str = "no round is closed because its run is missing";
 pub const BUDGET: &str = "auto mode does not exceed its budget";
 pub const EXTENDS_REPLY: &str = "a continue runs and writes only for a reply that was the newest";
+pub const TURN_ENDS_ONCE: &str = "the turn of a person ends once";
 pub const NO_DEADLOCK: &str = "all runs end, and every message is answered or its run was canceled";
 
 /// The invariants, and the states that must be reachable.
@@ -48,8 +49,11 @@ pub fn all(model: &Schedule) -> Vec<Property<Schedule>> {
         Property::always(EXTENDS_REPLY, |_: &Schedule, it: &SystemState| {
             extends_reply(it)
         }),
+        Property::always(TURN_ENDS_ONCE, |_: &Schedule, it: &SystemState| {
+            turn_ends_once(it)
+        }),
         Property::always(NO_DEADLOCK, |model: &Schedule, it: &SystemState| {
-            is_at_rest(it) || no_node_is_up(it) || model.can_move(it)
+            is_at_rest(model, it) || no_node_is_up(it) || model.can_move(it)
         }),
     ];
     all.extend(examples(model));
@@ -65,11 +69,12 @@ fn examples(model: &Schedule) -> Vec<Property<Schedule>> {
         closes,
         stops,
         continues,
+        turns,
         ..
     } = model.faults;
     let mut all = vec![
-        Property::sometimes("all runs end", |_: &Schedule, it: &SystemState| {
-            is_at_rest(it) && it.remaining.posts == 0
+        Property::sometimes("all runs end", |model: &Schedule, it: &SystemState| {
+            is_at_rest(model, it) && it.remaining.posts == 0
         }),
         Property::sometimes("the turn of a dead node is claimed by another", |_, it| {
             has_run(it, |run| {
@@ -120,11 +125,22 @@ fn examples(model: &Schedule) -> Vec<Property<Schedule>> {
             has_run(it, is_canceled)
         },
     );
-    expect_if(posts > 1, "a burst gets one reply", |_, it| {
-        let planned = &it.rows.planned;
-        planned.len() == 2 && planned[0].1 == planned[1].1
+    expect_if(turns > 0, "a person takes the turn", |_, it| {
+        it.rows.human_turns.iter().any(|it| it.2)
     });
-    let waits = model.policy == Policy::Queue && posts > 1;
+    expect_if(turns > 0, "a turn is skipped at its deadline", |_, it| {
+        it.rows.human_turns.iter().any(|it| !it.2)
+    });
+    let has_people = model.human_slot.is_some();
+    expect_if(
+        posts > 1 && !has_people,
+        "a burst gets one reply",
+        |_, it| {
+            let planned = &it.rows.planned;
+            planned.len() == 2 && planned[0].1 == planned[1].1
+        },
+    );
+    let waits = model.policy == Policy::Queue && posts > 1 && !has_people;
     expect_if(
         waits,
         "a reply is stored after the next message",
@@ -206,8 +222,19 @@ fn round_has_run(state: &SystemState) -> bool {
     let is_turn = |run: Option<u8>| run.is_some_and(|it| rows.is_current_turn(it));
     match round.state {
         State::Generating => is_turn(queued) || is_turn(running),
+        State::Waiting => !is_turn(queued) && !is_turn(running),
         State::Paused | State::Failed => queued.is_none_or(|it| rows.run(it).round != round.id),
     }
+}
+
+fn turn_ends_once(state: &SystemState) -> bool {
+    let ended = &state.rows.human_turns;
+    let is_first = |(at, turn): (usize, &(u8, u8, bool))| {
+        ended[..at]
+            .iter()
+            .all(|it| (it.0, it.1) != (turn.0, turn.1))
+    };
+    ended.iter().enumerate().all(is_first)
 }
 
 fn budget(model: &Schedule, state: &SystemState) -> bool {
@@ -215,8 +242,8 @@ fn budget(model: &Schedule, state: &SystemState) -> bool {
 }
 
 /// No run is queued or running, and each message was seen by a run that ended, or its queued run
-/// was canceled by a user.
-fn is_at_rest(state: &SystemState) -> bool {
+/// was canceled by a user. Where people take turns, a message in a round needs no answer.
+fn is_at_rest(model: &Schedule, state: &SystemState) -> bool {
     let rows = &state.rows;
     let is_active = rows.runs.iter().any(|it| !it.status.is_final());
     let is_answered = |seq: u8| {
@@ -228,6 +255,8 @@ fn is_at_rest(state: &SystemState) -> bool {
     let mut user_messages = (1..)
         .zip(&rows.texts)
         .filter(|(_, it)| **it == Text::ByUser);
+    let needs_answers = model.human_slot.is_none();
+    let is_answered = |seq: u8| !needs_answers || is_answered(seq);
     !is_active && !rows.is_generating() && user_messages.all(|(seq, _)| is_answered(seq))
 }
 

@@ -13,6 +13,8 @@
 //! | `Post` | `planner::post_message`, in one `scheduler::step` with the append |
 //! | `Stop`, `StopKeeping`, `Resume` | `controls::stop`, `controls::resume` and `controls::retry` |
 //! | `Continue` | `continue_message::plan` |
+//! | `TakeTurn` | `human_turns::keep_round`, in the step of a post |
+//! | `ReadDeadline`, `TimeOut` | `round::list_deadlines`, then `human_turns::time_out` |
 //! | `ReadQueued`, `Claim`, `ClaimUnconfirmed` | `due_runs::list_next_due`, then `completion::claim`, `queue::claim_all` |
 //! | `Commit`, `CommitUnconfirmed`, `Fail` | `run_end::commit_end`: `completion::run_ended`, `queue::finish` |
 //! | `Release`, `ReleaseUnconfirmed` | `completion::run_released`, `queue::release` |
@@ -40,6 +42,7 @@ fn one_speaker(policy: Policy) -> Schedule {
     Schedule {
         n_nodes: 2,
         n_slots: 1,
+        human_slot: None,
         auto_budget: 1,
         policy,
         flaw: Flaw::None,
@@ -51,6 +54,7 @@ fn one_speaker(policy: Policy) -> Schedule {
             stops: 1,
             resumes: 1,
             continues: 0,
+            turns: 0,
             failures: 0,
             unconfirmed: 0,
         },
@@ -119,6 +123,30 @@ fn a_continue_keeps_every_invariant_when_a_post_waits_for_it() {
 #[test]
 fn a_continue_keeps_every_invariant_when_a_post_cancels_it() {
     holds(continued(Policy::Restart));
+}
+
+/// Rounds of a person and a character, in this order or the other one, against a second message.
+fn with_person(human_slot: u8, policy: Policy) -> Schedule {
+    let mut model = two_speakers(policy);
+    (model.human_slot, model.auto_budget) = (Some(human_slot), 0);
+    (model.faults.posts, model.faults.turns) = (2, 1);
+    model
+}
+
+#[test]
+fn the_turn_of_a_person_keeps_every_invariant() {
+    holds(with_person(0, Policy::Queue));
+    holds(with_person(1, Policy::Queue));
+    holds(with_person(1, Policy::Restart));
+}
+
+#[test]
+fn a_deadline_that_is_not_compared_again_is_detected() {
+    is_caught(
+        Flaw::TimeOutUnchecked,
+        invariants::TURN_ENDS_ONCE,
+        with_person(0, Policy::Queue),
+    );
 }
 
 #[test]

@@ -13,6 +13,8 @@ pub struct Node {
     /// The queued run and the newest message that its dispatcher has read. Used only by a flaw; the
     /// correct claim reads them again under the lock.
     pub seen: Option<(u8, u8)>,
+    /// The turn of a person whose deadline it has read: round and slot.
+    pub passed_turn: Option<(u8, u8)>,
     /// A post that it has stored but not planned. Used only by a flaw.
     pub unplanned: Option<u8>,
     /// The run whose row names this node, and its lease. Used only by a flaw.
@@ -54,6 +56,7 @@ impl Node {
             held: Vec::new(),
             stale: None,
             seen: None,
+            passed_turn: None,
             unplanned: None,
             recorded: None,
         }

@@ -38,6 +38,11 @@ impl Schedule {
                     None if stale.is_some() => steps.push(Step::ReadStale(n)),
                     None => {}
                 }
+                match node.passed_turn {
+                    Some(_) => steps.push(Step::TimeOut(n)),
+                    None if rows.awaited_turn().is_some() => steps.push(Step::ReadDeadline(n)),
+                    None => {}
+                }
                 if rows.is_generating() && running.is_none() && !is_due {
                     steps.push(Step::CloseStalledRound(n));
                 }
@@ -73,12 +78,17 @@ impl Schedule {
         let is_active = [Status::Queued, Status::Running]
             .iter()
             .any(|it| rows.in_status(*it).is_some());
-        if remaining.stops > 0 && is_active {
+        let waits = rows.awaited_turn().is_some();
+        if remaining.stops > 0 && (is_active || waits) {
             steps.push(Step::Stop);
             steps.push(Step::StopKeeping);
         }
-        if remaining.resumes > 0 && !is_active && rows.round.is_some() && !rows.is_generating() {
+        let has_stopped = rows.round.is_some() && !rows.is_generating() && !waits;
+        if remaining.resumes > 0 && !is_active && has_stopped {
             steps.push(Step::Resume);
+        }
+        if remaining.turns > 0 && waits {
+            steps.push(Step::TakeTurn);
         }
         let is_running = rows.in_status(Status::Running).is_some();
         if remaining.continues > 0 && !is_running && rows.has_ai_tail() {

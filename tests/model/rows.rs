@@ -68,6 +68,8 @@ pub enum Text {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
     Generating,
+    /// For the message of a person.
+    Waiting,
     Paused,
     Failed,
 }
@@ -92,6 +94,8 @@ pub struct Rows {
     pub n_rounds: u8,
     /// The run that was planned for each user message, with its `seq`.
     pub planned: Vec<(u8, u8)>,
+    /// The turns of people that have ended: round, slot, and whether the person spoke.
+    pub human_turns: Vec<(u8, u8, bool)>,
     /// A write for a run was made by a node that did not hold its lease.
     pub wrote_without_lease: bool,
     /// A round was closed because it had no run.
@@ -150,6 +154,13 @@ impl Rows {
         self.round
             .as_ref()
             .is_some_and(|it| it.id == run.round && it.cursor == run.slot)
+    }
+
+    /// The turn of a person for which the round waits: round and slot.
+    pub fn awaited_turn(&self) -> Option<(u8, u8)> {
+        let round = self.round.as_ref();
+        let waiting = round.filter(|it| it.state == State::Waiting);
+        waiting.map(|it| (it.id, it.cursor))
     }
 
     pub fn is_generating(&self) -> bool {

@@ -36,6 +36,8 @@ pub enum Flaw {
     FollowUpIgnoresStop,
     /// The turns of auto mode are not counted.
     NoBudget,
+    /// The turn of a person whose deadline was read is skipped without comparing it again.
+    TimeOutUnchecked,
 }
 
 /// The number of user actions and faults of each kind.
@@ -48,6 +50,8 @@ pub struct FaultBudget {
     pub stops: u8,
     pub resumes: u8,
     pub continues: u8,
+    /// Posts of the person whose turn it is.
+    pub turns: u8,
     /// Failures of a model.
     pub failures: u8,
     /// Transactions whose response is lost: an end is retried, a claim is unknown to its node.
@@ -58,6 +62,8 @@ pub struct FaultBudget {
 pub struct Schedule {
     pub n_nodes: usize,
     pub n_slots: u8,
+    /// The slot of a person in a round that a message started.
+    pub human_slot: Option<u8>,
     pub auto_budget: u8,
     pub policy: Policy,
     pub flaw: Flaw,
@@ -82,6 +88,9 @@ pub enum Step {
     StopKeeping,
     Resume,
     Continue,
+    TakeTurn,
+    ReadDeadline(usize),
+    TimeOut(usize),
     ReadQueued(usize),
     Claim(usize),
     ClaimUnconfirmed(usize),
@@ -107,6 +116,7 @@ impl Schedule {
     fn rules(&self) -> SpaceRules {
         SpaceRules {
             n_slots: self.n_slots,
+            human_slot: self.human_slot,
             auto_budget: (self.flaw != Flaw::NoBudget).then_some(self.auto_budget),
             policy: self.policy,
         }
@@ -126,12 +136,16 @@ impl Schedule {
                 state.remaining.stops -= 1;
             }
             Step::Resume => {
-                state.rows.resume();
+                state.rows.resume(&self.rules());
                 state.remaining.resumes -= 1;
             }
             Step::Continue => {
                 state.rows.continue_tail();
                 state.remaining.continues -= 1;
+            }
+            Step::TakeTurn => {
+                state.rows.take_turn(&self.rules());
+                state.remaining.turns -= 1;
             }
             Step::BecomeStale(run) => state.rows.run_mut(run).is_stale = true,
             Step::Wake(n) => state.nodes[n].life = Life::Awake,
@@ -146,6 +160,7 @@ impl Schedule {
             Step::Close(n) => {
                 let node = &mut state.nodes[n];
                 (node.is_closing, node.stale, node.seen) = (true, None, None);
+                node.passed_turn = None;
                 state.remaining.closes -= 1;
             }
             of_node => self.work(&mut state, of_node),
@@ -161,11 +176,13 @@ impl Schedule {
     }
 
     fn post(&self, state: &mut SystemState, n: usize) {
-        let seq = state.rows.append_post(&self.rules());
+        let rules = self.rules();
+        let seq = state.rows.append_post(&rules);
         state.remaining.posts -= 1;
         match self.flaw {
+            _ if state.rows.keeps_round(&rules) => {}
             Flaw::PlanInNextTransaction => state.nodes[n].unplanned = Some(seq),
-            _ => state.rows.plan_post(seq),
+            _ => state.rows.plan_post(seq, &rules),
         }
     }
 
@@ -178,7 +195,13 @@ impl Schedule {
         match step {
             Step::Plan(n) => {
                 let seq = nodes[n].unplanned.take().expect("a post is unplanned");
-                rows.plan_post(seq);
+                rows.plan_post(seq, &self.rules());
+            }
+            Step::ReadDeadline(n) => nodes[n].passed_turn = rows.awaited_turn(),
+            Step::TimeOut(n) => {
+                let turn = nodes[n].passed_turn.take().expect("a deadline was read");
+                let is_checked = self.flaw != Flaw::TimeOutUnchecked;
+                rows.time_out(turn, is_checked, &self.rules());
             }
             Step::ReadQueued(n) => {
                 let queued = rows.in_status(Status::Queued).expect("a run is queued");

@@ -9,6 +9,8 @@ const MAX_ATTEMPTS: u8 = 2;
 #[derive(Clone, Copy, Debug)]
 pub struct SpaceRules {
     pub n_slots: u8,
+    /// The slot of a person in a round that a message started.
+    pub human_slot: Option<u8>,
     pub auto_budget: Option<u8>,
     pub policy: Policy,
 }
@@ -23,18 +25,58 @@ impl Rows {
         {
             self.end(queued, Status::Canceled);
         }
+        let keeps_round = self.keeps_round(rules);
         if rules.policy == Policy::Restart
             && let Some(running) = self.in_status(Status::Running)
         {
             self.run_mut(running).was_stopped = true;
             self.end(running, Status::Canceled);
+            if keeps_round && self.is_current_turn(running) && self.is_generating() {
+                self.enqueue(Kind::UserTurn, 1, self.tail());
+            }
+        }
+        if keeps_round && let Some(queued) = self.in_status(Status::Queued) {
+            let tail = self.tail();
+            let run = self.run_mut(queued);
+            run.expected_tail = if run.expected_tail == 0 { 0 } else { tail };
         }
         self.tail()
     }
 
+    /// Whether a post leaves the active round as it is: people take turns in it.
+    pub fn keeps_round(&self, rules: &SpaceRules) -> bool {
+        let round = self.round.as_ref();
+        rules.human_slot.is_some() && round.is_some_and(|it| it.kind == Kind::UserTurn)
+    }
+
+    /// The person for whom the round waits posts: the next slot follows.
+    pub fn take_turn(&mut self, rules: &SpaceRules) {
+        let (round, slot) = self.awaited_turn().expect("the round waits");
+        self.append_post(rules);
+        self.human_turns.push((round, slot, true));
+        self.advance(Kind::UserTurn, rules);
+    }
+
+    /// The deadline of a person's turn has passed: the next slot follows. `is_checked`: whether the round
+    /// still waits for this turn is compared under the lock.
+    pub fn time_out(&mut self, turn: (u8, u8), is_checked: bool, rules: &SpaceRules) {
+        let is_active = self.round.as_ref().is_some_and(|it| it.id == turn.0);
+        let is_awaited = self.awaited_turn() == Some(turn);
+        if is_awaited || is_active && !is_checked {
+            self.human_turns.push((turn.0, turn.1, false));
+            self.advance(Kind::UserTurn, rules);
+        }
+    }
+
     /// Plans the reply to a user's message: a new round supersedes the previous one.
-    pub fn plan_post(&mut self, seq: u8) {
+    pub fn plan_post(&mut self, seq: u8, rules: &SpaceRules) {
         self.new_round(Kind::UserTurn);
+        if rules.human_slot == Some(0) {
+            if let Some(queued) = self.in_status(Status::Queued) {
+                self.end(queued, Status::Canceled);
+            }
+            return self.set_state(State::Waiting);
+        }
         let run = self.enqueue(Kind::UserTurn, 1, 0);
         self.planned.push((seq, run));
     }
@@ -74,11 +116,12 @@ impl Rows {
     }
 
     /// Plans the current slot again.
-    pub fn resume(&mut self) {
+    pub fn resume(&mut self, rules: &SpaceRules) {
         self.is_stopped = false;
         self.set_state(State::Generating);
         let round = self.round.as_ref().expect("a round is paused");
-        self.enqueue(round.kind, 1, 0);
+        let kind = round.kind;
+        self.start_slot(kind, 0, rules);
     }
 
     /// Claims a run that may start; `cutoff` is the one read before, if any.
@@ -101,7 +144,7 @@ impl Rows {
     pub fn skip(&mut self, id: u8, rules: &SpaceRules) {
         self.end(id, Status::Skipped);
         if self.is_current_turn(id) {
-            self.advance(id, rules);
+            self.advance(self.run(id).kind, rules);
         }
     }
 
@@ -132,7 +175,7 @@ impl Rows {
         }
         let is_paused = respects_stop && !self.is_generating();
         let keeps_partial = respects_stop && self.run(id).keeps_partial;
-        self.advance(id, rules);
+        self.advance(self.run(id).kind, rules);
         if self.round.is_none() && !keeps_partial {
             self.continue_auto_mode(is_paused, rules);
         }
@@ -199,8 +242,7 @@ impl Rows {
     }
 
     /// Plans the next slot, or ends the round.
-    fn advance(&mut self, id: u8, rules: &SpaceRules) {
-        let kind = self.run(id).kind;
+    fn advance(&mut self, kind: Kind, rules: &SpaceRules) {
         let expected = self.tail();
         let may_take_a_turn = kind == Kind::UserTurn || self.has_turns_left(rules);
         let Some(round) = self.round.as_mut() else {
@@ -209,9 +251,19 @@ impl Rows {
         round.cursor += 1;
         if round.cursor == rules.n_slots || !may_take_a_turn {
             self.round = None;
-        } else if round.state == State::Generating {
-            self.enqueue(kind, 1, expected);
+        } else if matches!(round.state, State::Generating | State::Waiting) {
+            self.start_slot(kind, expected, rules);
         }
+    }
+
+    /// Starts the slot at the cursor: waits for a person, or queues a run.
+    fn start_slot(&mut self, kind: Kind, expected_tail: u8, rules: &SpaceRules) {
+        let cursor = self.round.as_ref().map(|it| it.cursor);
+        if kind == Kind::UserTurn && cursor == rules.human_slot {
+            return self.set_state(State::Waiting);
+        }
+        self.set_state(State::Generating);
+        self.enqueue(kind, 1, expected_tail);
     }
 
     /// Plans a turn of auto mode if one is left; after a paused round it is paused too.
@@ -302,7 +354,7 @@ impl Rows {
     }
 
     fn pause_round(&mut self) {
-        if self.is_generating() {
+        if self.is_generating() || self.awaited_turn().is_some() {
             self.set_state(State::Paused);
         }
     }
