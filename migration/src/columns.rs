@@ -1,8 +1,9 @@
 //! Functions that migrations share: they define columns (ids, instants, words, JSON documents,
-//! numbers within limits), foreign keys and indexes, and drop tables.
+//! numbers within limits), foreign keys and indexes, replace the words of a column, and drop tables.
 
 use sea_orm_migration::prelude::*;
 use sea_orm_migration::schema;
+use sea_orm_migration::sea_orm::DbBackend;
 
 /// `id`: 64 bits, given by the database.
 pub fn id() -> ColumnDef {
@@ -86,4 +87,52 @@ pub async fn drop_all(manager: &SchemaManager<'_>, tables: &[&'static str]) -> R
             .await?;
     }
     Ok(())
+}
+
+/// A column whose database holds the list of its words.
+pub struct WordColumn {
+    pub table: &'static str,
+    pub name: &'static str,
+    /// The name under which SQLite holds the words until they replace the column.
+    pub new_name: &'static str,
+    pub default: &'static str,
+}
+
+impl WordColumn {
+    /// Replaces the list of the words.
+    pub async fn set_words(
+        &self,
+        manager: &SchemaManager<'_>,
+        words: &[&'static str],
+    ) -> Result<(), DbErr> {
+        let Self {
+            table,
+            name,
+            new_name,
+            default,
+        } = *self;
+        let connection = manager.get_connection();
+        if manager.get_database_backend() == DbBackend::Postgres {
+            let words: Vec<String> = words.iter().map(|it| format!("'{it}'")).collect();
+            let replace = format!(
+                "ALTER TABLE {table} DROP CONSTRAINT {table}_{name}_check, \
+                ADD CONSTRAINT {table}_{name}_check CHECK ({name} IN ({}))",
+                words.join(", ")
+            );
+            return connection.execute_unprepared(&replace).await.map(|_| ());
+        }
+        // SQLite cannot change a CHECK, but it drops that of a column together with the column.
+        let column = word(new_name, default, words);
+        let add = Table::alter().table(table).add_column(column).to_owned();
+        manager.alter_table(add).await?;
+        let copy = format!("UPDATE {table} SET {new_name} = {name}");
+        connection.execute_unprepared(&copy).await?;
+        let drop = Table::alter().table(table).drop_column(name).to_owned();
+        manager.alter_table(drop).await?;
+        let rename = Table::alter()
+            .table(table)
+            .rename_column(new_name, name)
+            .to_owned();
+        manager.alter_table(rename).await
+    }
 }

@@ -2,10 +2,9 @@
 //! whether a person is away, and to rounds the state `waiting` with the start and the end of the turn for
 //! which they wait.
 
-use crate::columns::{between, index, instant_null, word};
+use crate::columns::{WordColumn, between, index, instant_null};
 use sea_orm_migration::prelude::*;
 use sea_orm_migration::schema::boolean;
-use sea_orm_migration::sea_orm::DbBackend;
 
 const SPACES: &str = "spaces";
 const TAKE_TURNS: &str = "humans_take_turns";
@@ -18,9 +17,12 @@ const ROUNDS: &str = "conversation_rounds";
 const STARTED: &str = "turn_started_at";
 const DEADLINE: &str = "deadline_at";
 const BY_DEADLINE: &str = "turns_by_deadline";
-const STATE: &str = "state";
-/// Holds the states of the rounds on SQLite, until it replaces the column.
-const NEW_STATE: &str = "new_state";
+const STATES: WordColumn = WordColumn {
+    table: ROUNDS,
+    name: "state",
+    new_name: "new_state",
+    default: "generating",
+};
 const BEFORE: &[&str] = &["generating", "paused", "failed"];
 const AFTER: &[&str] = &["generating", "waiting", "paused", "failed"];
 
@@ -44,7 +46,7 @@ impl MigrationTrait for Migration {
             let add = Table::alter().table(table).add_column(column).to_owned();
             manager.alter_table(add).await?;
         }
-        set_states(manager, AFTER).await?;
+        STATES.set_words(manager, AFTER).await?;
         let by_deadline = index(BY_DEADLINE, ROUNDS, &[DEADLINE])
             .and_where(Expr::cust("status = 'active' AND deadline_at IS NOT NULL"))
             .take();
@@ -57,7 +59,7 @@ impl MigrationTrait for Migration {
         // A person can resume it, which skips the turn of the person.
         let pause = "UPDATE conversation_rounds SET state = 'paused' WHERE state = 'waiting'";
         manager.get_connection().execute_unprepared(pause).await?;
-        set_states(manager, BEFORE).await?;
+        STATES.set_words(manager, BEFORE).await?;
         for (table, column) in [
             (ROUNDS, DEADLINE),
             (ROUNDS, STARTED),
@@ -70,31 +72,4 @@ impl MigrationTrait for Migration {
         }
         Ok(())
     }
-}
-
-/// Replaces the CHECK of the states.
-async fn set_states(manager: &SchemaManager<'_>, states: &[&'static str]) -> Result<(), DbErr> {
-    let connection = manager.get_connection();
-    if manager.get_database_backend() == DbBackend::Postgres {
-        let words: Vec<String> = states.iter().map(|it| format!("'{it}'")).collect();
-        let replace = format!(
-            "ALTER TABLE {ROUNDS} DROP CONSTRAINT {ROUNDS}_state_check, \
-            ADD CONSTRAINT {ROUNDS}_state_check CHECK ({STATE} IN ({}))",
-            words.join(", ")
-        );
-        return connection.execute_unprepared(&replace).await.map(|_| ());
-    }
-    // SQLite cannot change a CHECK, but it drops that of a column together with the column.
-    let column = word(NEW_STATE, "generating", states);
-    let add = Table::alter().table(ROUNDS).add_column(column).to_owned();
-    manager.alter_table(add).await?;
-    let copy = format!("UPDATE {ROUNDS} SET {NEW_STATE} = {STATE}");
-    connection.execute_unprepared(&copy).await?;
-    let drop = Table::alter().table(ROUNDS).drop_column(STATE).to_owned();
-    manager.alter_table(drop).await?;
-    let rename = Table::alter()
-        .table(ROUNDS)
-        .rename_column(NEW_STATE, STATE)
-        .to_owned();
-    manager.alter_table(rename).await
 }
