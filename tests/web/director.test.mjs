@@ -2,10 +2,11 @@
 import assert from "node:assert/strict"
 import test from "node:test"
 import { readSpeakerReason } from "../../static/js/models/queue/speaker_reason.js"
-import { DIRECTOR, describe, droppedBy } from "../../static/js/models/queue/queue.js"
+import { DIRECTOR, droppedBy } from "../../static/js/models/queue/queue.js"
 import OpenConversation from "../../static/js/models/conversation/open_conversation.js"
 import { explainSpeakerReason } from "../../static/js/views/components/error_messages.js"
 import RoundDraft from "../../static/js/models/queue/round_draft.js"
+import { look, queue, run } from "./queue_support.mjs"
 import { snapshot } from "./support.mjs"
 
 const ROOK = 6
@@ -21,25 +22,6 @@ function round(members, { id = "q" } = {}) {
     chosen_because: membership_id === null ? "director chooses" : `reason ${position}`,
   }))
   return { id, status: "active", state: "generating", cursor: 0, trigger_message_id: 1, slots }
-}
-
-function run(position, member, { round_id = "q", ...rest } = {}) {
-  return {
-    id: "a",
-    round_id,
-    slot_position: position,
-    speaker_space_membership_id: member,
-    chosen_because: null,
-    ...rest,
-  }
-}
-
-function queue({ state = "generating", round = null, queued = null, running = null }) {
-  return { state, round, queued_run: queued, running_run: running }
-}
-
-function look(facts) {
-  return describe({ queue: queue(facts), stream: null })
 }
 
 test("a slot without a member is that of the director, queued, running and in the round", () => {

@@ -3,10 +3,11 @@ import assert from "node:assert/strict"
 import test from "node:test"
 import { describeAutoMode } from "../../static/js/models/queue/auto_mode.js"
 import { readSpeakerReason } from "../../static/js/models/queue/speaker_reason.js"
-import { describe, droppedBy, maySkip, pendingSlots } from "../../static/js/models/queue/queue.js"
+import { droppedBy, maySkip, pendingSlots } from "../../static/js/models/queue/queue.js"
 import OpenConversation from "../../static/js/models/conversation/open_conversation.js"
 import RoundDraft from "../../static/js/models/queue/round_draft.js"
 import ServerClock from "../../static/js/models/queue/server_clock.js"
+import { look, queue, run } from "./queue_support.mjs"
 import { snapshot } from "./support.mjs"
 
 const MINA = 5
@@ -27,25 +28,6 @@ function round(slots, { id = "q", state = "generating" } = {}) {
   })
   const cursor = made.findIndex(({ status }) => status === "pending")
   return { id, status: "active", state, cursor, trigger_message_id: 1, slots: made }
-}
-
-function run(position, member, { round_id = "q", ...rest } = {}) {
-  return {
-    id: "a",
-    round_id,
-    slot_position: position,
-    speaker_space_membership_id: member,
-    chosen_because: null,
-    ...rest,
-  }
-}
-
-function queue({ state = "generating", round = null, queued = null, running = null }) {
-  return { state, round, queued_run: queued, running_run: running }
-}
-
-function look(facts) {
-  return describe({ queue: queue(facts), stream: null })
 }
 
 const effectiveRole = ({ slots }) => slots.map(({ state }) => state)
