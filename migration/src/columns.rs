@@ -89,11 +89,11 @@ pub async fn drop_all(manager: &SchemaManager<'_>, tables: &[&'static str]) -> R
     Ok(())
 }
 
-/// A column whose database holds the list of its words.
+/// A column whose allowed words are listed in a CHECK.
 pub struct WordColumn {
     pub table: &'static str,
     pub name: &'static str,
-    /// The name under which SQLite holds the words until they replace the column.
+    /// The temporary name of the new column in SQLite, until it replaces the old one.
     pub new_name: &'static str,
     pub default: &'static str,
 }

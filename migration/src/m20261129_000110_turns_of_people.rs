@@ -56,7 +56,7 @@ impl MigrationTrait for Migration {
     async fn down(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         let drop = Index::drop().name(BY_DEADLINE).table(ROUNDS).to_owned();
         manager.drop_index(drop).await?;
-        // A person can resume it, which skips the turn of the person.
+        // A waiting round becomes paused. Resuming it skips the turn for which it waited.
         let pause = "UPDATE conversation_rounds SET state = 'paused' WHERE state = 'waiting'";
         manager.get_connection().execute_unprepared(pause).await?;
         STATES.set_words(manager, BEFORE).await?;

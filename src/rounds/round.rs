@@ -56,7 +56,7 @@ string_enum! {
     RoundState { Generating, Waiting, Paused, Failed }
 }
 
-/// When the turn of a person ends, for which a round waits.
+/// The deadline of the person's turn for which a round waits.
 #[derive(Clone, Copy, Debug, FromQueryResult)]
 pub struct TurnDeadline {
     pub id: RoundId,

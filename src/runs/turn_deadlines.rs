@@ -14,7 +14,7 @@ use crate::runs::scheduling::command::Command;
 use crate::runs::scheduling::scheduler;
 use crate::runs::services::RunServices;
 
-/// Finds deadlines that other nodes have set, and those whose notification was lost.
+/// How often deadlines are read, to find those of other nodes and those whose notification was lost.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 /// How many turns are skipped before the deadlines are read again.
 const BATCH: u64 = 100;

@@ -100,6 +100,6 @@ test("the reasons of the director are explained, with the rule that chose in its
   })
   assert.equal(
     explainSpeakerReason("director failed (call_failed): next in rotation"),
-    "the director could not be asked; next in rotation",
+    "the request to the director failed; next in rotation",
   )
 })

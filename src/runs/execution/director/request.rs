@@ -24,7 +24,7 @@ const MAX_ABOUT_CHARS: usize = 200;
 const MAX_TEXT_CHARS: usize = 600;
 /// More than the names and the reason, with tokens for a model that reasons first.
 const MAX_ANSWER_TOKENS: u32 = 1_024;
-/// The least number of bytes of a token: three for a Chinese character, four for English text.
+/// Estimated bytes per token, chosen low: about three for Chinese, four for English.
 const TOKEN_BYTES: i64 = 3;
 
 const INSTRUCTIONS: &str = "You direct a group chat. Choose which character speaks next, so that the \

@@ -27,7 +27,7 @@ pub fn selection_input(state: &ScheduleState, run: &run::Model) -> SelectionInpu
     }
 }
 
-/// Returns what the choice of a run's speaker follows.
+/// Returns the trigger under which a run's speaker is chosen.
 pub fn trigger_of(run: &run::Model) -> SelectionTrigger {
     match run.kind {
         RunKind::AutoMode => SelectionTrigger::Auto,
