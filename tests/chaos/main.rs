@@ -9,6 +9,7 @@
 mod checks;
 mod facts;
 mod fault_injectors;
+mod frames;
 mod model;
 mod node;
 mod silent_clients;

@@ -1,6 +1,5 @@
 //! Simulated browser tabs: each applies the frames of its socket, detects gaps, and reconnects.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +16,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::http::HeaderValue;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
+use crate::frames;
 use crate::record::{ClientLog, Micros, Note, ReceivedEvent, now};
 use crate::spaces::SignedInUser;
 use crate::support::timeline_model::{Then, Timeline};
@@ -214,14 +214,14 @@ impl TabConversation {
                 return Answer::Leave;
             }
             self.is_late |= frame["snapshot"]["reset"] == true;
-            self.note(snapshot(frame, &asked));
-            self.timeline.take_snapshot(&light(frame));
+            self.note(frames::snapshot(frame, asked.at, asked.after));
+            self.timeline.take_snapshot(&frames::light(frame));
             return Answer::Nothing;
         }
-        if let Some(event) = event_in(frame) {
+        if let Some(event) = frames::event_in(frame) {
             self.note(event);
         }
-        let then = self.timeline.apply(&light(frame));
+        let then = self.timeline.apply(&frames::light(frame));
         if then == Then::SubscribeAgain && self.asked.is_none() {
             return Answer::Send(self.subscribe(next_id, 0));
         }
@@ -295,84 +295,4 @@ pub async fn connect(base: &str, cookie: &str) -> Option<Socket> {
     headers.insert("cookie", HeaderValue::from_str(cookie).ok()?);
     headers.insert("origin", HeaderValue::from_str(base).ok()?);
     Some(connect_async(request).await.ok()?.0)
-}
-
-/// Keeps only the fields that a timeline reads, to save memory.
-fn light(frame: &Value) -> Value {
-    let mut frame = frame.clone();
-    strip(&mut frame["message"]);
-    for message in frame["snapshot"]["messages"]
-        .as_array_mut()
-        .into_iter()
-        .flatten()
-    {
-        strip(message);
-    }
-    frame
-}
-
-fn strip(message: &mut Value) {
-    if let Some(message) = message.as_object_mut() {
-        let read = ["id", "seq", "rev", "role", "content", "visibility"];
-        message.retain(|key, _| read.contains(&key.as_str()));
-    }
-}
-
-fn snapshot(frame: &Value, asked: &Asked) -> ReceivedEvent {
-    let it = &frame["snapshot"];
-    let number = |it: &Value| it.as_i64().unwrap_or(0);
-    let messages = it["messages"].as_array().into_iter().flatten();
-    let stream = &it["stream"];
-    ReceivedEvent::Snapshot {
-        asked_at: asked.at,
-        after: asked.after,
-        rev: number(&frame["rev"]),
-        reset: it["reset"] == true,
-        messages: messages
-            .map(|it| (number(&it["id"]), number(&it["rev"])))
-            .collect(),
-        stream: stream
-            .is_object()
-            .then(|| (text(&stream["run_id"]), text(&stream["text"]))),
-    }
-}
-
-fn event_in(frame: &Value) -> Option<ReceivedEvent> {
-    let run = || text(&frame["run_id"]);
-    let kind = frame["type"].as_str()?;
-    if let Some(rev) = frame["rev"].as_i64() {
-        let ended = match kind {
-            "run_failed" | "run_canceled" | "run_skipped" => frame["run"]["id"].as_str(),
-            "message_created" => frame["message"]["conversation_run_id"].as_str(),
-            _ => None,
-        };
-        let object = frame["message"].as_object();
-        let message = object.and_then(|it| Some((it["id"].as_i64()?, it["rev"].as_i64()?)));
-        let mut hasher = DefaultHasher::new();
-        frame.to_string().hash(&mut hasher);
-        return Some(ReceivedEvent::Durable {
-            rev,
-            kind: kind.to_owned(),
-            digest: hasher.finish(),
-            ends: ended.map(str::to_owned),
-            message,
-        });
-    }
-    match kind {
-        "typing_start" => Some(ReceivedEvent::TypingStart(run())),
-        "stream_chunk" => Some(ReceivedEvent::Chunk {
-            run: run(),
-            offset: frame["offset"].as_u64().unwrap_or(0) as usize,
-            delta: text(&frame["delta"]),
-        }),
-        "stream_reset" => Some(ReceivedEvent::Reset(run(), text(&frame["text"]))),
-        "stream_complete" => Some(ReceivedEvent::Complete(run())),
-        "typing_stop" => Some(ReceivedEvent::TypingStop(run())),
-        "resync" => Some(ReceivedEvent::Resync),
-        _ => None,
-    }
-}
-
-fn text(value: &Value) -> String {
-    value.as_str().unwrap_or("").to_owned()
 }
