@@ -1,5 +1,6 @@
 //! Reads the frames of a socket: the events that the checks need, and what a timeline reads.
 
+use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::Value;
@@ -59,11 +60,14 @@ pub fn event_in(frame: &Value) -> Option<ReceivedEvent> {
         };
         let object = frame["message"].as_object();
         let message = object.and_then(|it| Some((it["id"].as_i64()?, it["rev"].as_i64()?)));
+        let is_private = |part: &str| frame[part]["private"] == true;
+        let parts = ["round", "queued_run", "running_run"];
         let mut hasher = DefaultHasher::new();
         frame.to_string().hash(&mut hasher);
         return Some(ReceivedEvent::Durable {
             rev,
             kind: kind.to_owned(),
+            is_reduced: kind == "rev_advanced" || parts.into_iter().any(is_private),
             digest: hasher.finish(),
             ends: ended.map(str::to_owned),
             message,
@@ -79,6 +83,7 @@ pub fn event_in(frame: &Value) -> Option<ReceivedEvent> {
         "stream_reset" => Some(ReceivedEvent::Reset(run(), text(&frame["text"]))),
         "stream_complete" => Some(ReceivedEvent::Complete(run())),
         "typing_stop" => Some(ReceivedEvent::TypingStop(run())),
+        "your_turn" => frame["membership_id"].as_i64().map(ReceivedEvent::Turn),
         "resync" => Some(ReceivedEvent::Resync),
         _ => None,
     }
@@ -86,4 +91,23 @@ pub fn event_in(frame: &Value) -> Option<ReceivedEvent> {
 
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or("").to_owned()
+}
+
+/// Adds the ids of all messages in a document.
+pub fn message_ids(document: &Value, ids: &mut BTreeSet<i64>) {
+    match document {
+        Value::Array(all) => all.iter().for_each(|it| message_ids(it, ids)),
+        Value::Object(fields) => {
+            let is_message =
+                fields.contains_key("seq") && fields.contains_key("space_membership_id");
+            ids.extend(
+                fields
+                    .get("id")
+                    .and_then(Value::as_i64)
+                    .filter(|_| is_message),
+            );
+            fields.values().for_each(|it| message_ids(it, ids));
+        }
+        _ => {}
+    }
 }

@@ -10,10 +10,15 @@ mod checks;
 mod facts;
 mod fault_injectors;
 mod frames;
+mod group_actions;
+mod group_counts;
 mod model;
 mod node;
 mod silent_clients;
 mod spaces;
+mod speaker_choices;
+mod stored_state;
+mod text_keys;
 mod user_actions;
 // Some fields are read only in the debug output of a violation.
 mod cpu_starvation;
@@ -25,6 +30,8 @@ mod run_phases;
 mod settings;
 mod sqlite;
 mod sqlite_faults;
+#[allow(dead_code)]
+mod stored_record;
 // Shared with the other test binaries; none of them uses all of it.
 #[allow(dead_code, unused_imports)]
 mod support;

@@ -9,10 +9,11 @@ use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use serde_json::json;
 
-use crate::facts;
+use crate::record::ModelCall;
 use crate::support::fake_provider::fault;
 use crate::support::fake_provider::script::{ResponseScript, text_event};
 use crate::support::fake_provider::server::FakeProvider;
+use crate::{facts, speaker_choices, text_keys};
 
 /// The percentage of faulty responses.
 const FAULT_PERCENT: u32 = 20;
@@ -28,6 +29,8 @@ struct RepliesSent {
     texts: Vec<String>,
     n_extractions: usize,
     n_faults: usize,
+    n_choices: usize,
+    calls: Vec<ModelCall>,
 }
 
 impl Model {
@@ -42,6 +45,8 @@ impl Model {
             n += 1;
             let extraction = facts::extraction(request, n);
             note.lock().n_extractions += usize::from(extraction.is_some());
+            let offered = speaker_choices::offered(request);
+            note.lock().n_choices += usize::from(offered.is_some());
             if rng.random_range(0..100) < FAULT_PERCENT {
                 note.lock().n_faults += 1;
                 return faulty_response(&mut rng, n);
@@ -49,8 +54,17 @@ impl Model {
             if let Some(script) = extraction {
                 return script;
             }
+            let whispers = text_keys::whispers_in(&request.to_string());
+            if let Some(names) = offered {
+                let key = speaker_choices::reason(n);
+                note.lock().calls.push(ModelCall { key, whispers });
+                return speaker_choices::answer(&mut rng, &names, n);
+            }
             let text = reply(&mut rng, n);
-            note.lock().texts.push(text.clone());
+            let key = text_keys::reply(n);
+            let mut sent = note.lock();
+            sent.calls.push(ModelCall { key, whispers });
+            sent.texts.push(text.clone());
             slowly(&mut rng, &text)
         });
         Model { upstream, sent }
@@ -63,7 +77,18 @@ impl Model {
 
     /// Returns the number of requests for replies.
     pub fn n_calls(&self) -> usize {
-        self.upstream.n_requests() - self.sent.lock().n_extractions
+        let sent = self.sent.lock();
+        self.upstream.n_requests() - sent.n_extractions - sent.n_choices
+    }
+
+    /// Returns the number of requests to choose a speaker.
+    pub fn n_choices(&self) -> usize {
+        self.sent.lock().n_choices
+    }
+
+    /// Returns the requests that got a right response: for a reply, or to choose a speaker.
+    pub fn calls(&self) -> Vec<ModelCall> {
+        self.sent.lock().calls.clone()
     }
 
     /// Returns the number of faulty responses.
@@ -79,7 +104,11 @@ fn reply(rng: &mut ChaCha8Rng, n: usize) -> String {
     ];
     let n_words = rng.random_range(4..16);
     let words = (0..n_words).map(|_| words[rng.random_range(0..words.len())]);
-    format!("reply{n} {}", words.collect::<Vec<_>>().join(" "))
+    format!(
+        "{} {}",
+        text_keys::reply(n),
+        words.collect::<Vec<_>>().join(" ")
+    )
 }
 
 /// Sends the text word by word at a random pace.

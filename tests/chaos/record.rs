@@ -2,8 +2,10 @@
 //!
 //! Instants are microseconds since 1970; all processes run on one machine and share its clock.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::SystemTime;
+
+use crate::stored_record::{Audience, StoredState};
 
 /// An instant or a duration.
 pub type Micros = i64;
@@ -50,6 +52,7 @@ pub struct Move {
     pub membership: i64,
     /// The membership is that of a user, for whom the copilot writes.
     pub by_copilot: bool,
+    pub audience: Audience,
 }
 
 /// One insert or update of a message, recorded by a trigger.
@@ -75,6 +78,9 @@ pub struct Writing {
     /// The message that it was cloned from, 0 for none.
     pub origin: i64,
     pub membership: i64,
+    pub audience: Audience,
+    /// No character is in its audience.
+    pub is_for_people: bool,
 }
 
 /// A new swipe of a message, recorded by a trigger.
@@ -108,6 +114,10 @@ pub struct Post {
     pub conversation: i64,
     pub key: String,
     pub content: String,
+    /// Its audience with its author; empty for everyone.
+    pub audience: Audience,
+    /// The memberships that it mentions.
+    pub mentions: Vec<i64>,
     /// Whether it must get a reply.
     pub expects_reply: bool,
     pub tries: Vec<PostAttempt>,
@@ -180,6 +190,15 @@ pub struct Stop {
     pub at: Micros,
 }
 
+/// A request to skip a turn that was not rejected.
+#[derive(Clone, Debug, Default)]
+pub struct Skip {
+    pub conversation: i64,
+    pub asked_at: Micros,
+    /// `None` without a response: a node may still skip the turn later.
+    pub answered_at: Option<Micros>,
+}
+
 /// An event of one conversation that a tab received.
 #[derive(Clone, Debug)]
 pub struct Note {
@@ -204,6 +223,8 @@ pub enum ReceivedEvent {
     Durable {
         rev: i64,
         kind: String,
+        /// Parts are left out, because the tab's user is not in an audience.
+        is_reduced: bool,
         /// The hash of the whole frame.
         digest: u64,
         /// The run that this event ends, if it does.
@@ -213,6 +234,8 @@ pub enum ReceivedEvent {
     },
     /// A suggestion for this membership only.
     Candidate(i64),
+    /// It is the turn of this membership.
+    Turn(i64),
     TypingStart(String),
     Chunk {
         run: String,
@@ -242,6 +265,26 @@ pub struct ClientLog {
     /// The snapshot followed many events or a reset: the tab shows only the newest messages.
     pub is_late: bool,
     pub complaints: Vec<String>,
+}
+
+/// What one user received, in frames and in responses.
+#[derive(Clone, Debug, Default)]
+pub struct Reader {
+    pub client: usize,
+    pub memberships: Vec<i64>,
+    /// The keys of whispers and replies.
+    pub keys: BTreeSet<String>,
+    /// The ids of messages.
+    pub messages: BTreeSet<i64>,
+}
+
+/// A request to the model that got a right response.
+#[derive(Clone, Debug, Default)]
+pub struct ModelCall {
+    /// The key of the reply, or the reason for which a speaker was chosen.
+    pub key: String,
+    /// The keys of the whispers in the request.
+    pub whispers: BTreeSet<String>,
 }
 
 /// A fault, and whether the nodes were ready again afterwards.
@@ -284,6 +327,7 @@ pub struct Rules {
     pub space: i64,
     pub debounce_ms: i64,
     pub max_auto: i64,
+    pub humans_take_turns: bool,
 }
 
 /// All records of a chaos run.
@@ -300,19 +344,24 @@ pub struct Evidence {
     pub silent_clients: Vec<SilentClient>,
     pub read_backs: Vec<ReadBack>,
     pub stops: Vec<Stop>,
+    pub skips: Vec<Skip>,
     pub client_logs: Vec<ClientLog>,
     pub faults: Vec<Fault>,
     pub samples: Vec<DatabaseSample>,
     pub rules: BTreeMap<i64, Rules>,
-    /// The stored messages of each conversation in the end.
-    pub timelines: BTreeMap<i64, Vec<Line>>,
+    /// What is stored in the end.
+    pub stored: StoredState,
+    pub readers: Vec<Reader>,
+    pub calls: Vec<ModelCall>,
+    /// Requests to choose a speaker that reached the model.
+    pub n_choices: usize,
     /// Each conversation's `rev` and `last_seq` in the end.
     pub heads: BTreeMap<i64, (i64, i64)>,
     /// Messages whose text equals none of their swipes.
     pub wrong_texts: Vec<i64>,
     /// The sentences about people that were posted.
     pub stored_facts: Vec<StoredFact>,
-    /// Requests that reached the model, except those of the memory.
+    /// Requests that reached the model, except those of the memory and of the director.
     pub n_calls: usize,
     /// How many of them got a faulty response.
     pub n_faulty: usize,

@@ -5,14 +5,32 @@ use std::fmt;
 
 use crate::checks::check::Check;
 use crate::checks::{
-    canceled_streams, copilot, memories, message_versions, progress, replies, runs, sockets,
-    streams, texts, timelines, versions,
+    canceled_streams, continuations, copilot, directors, human_turns, memories, message_versions,
+    progress, received_events, replies, runs, sockets, streams, texts, timelines, versions,
+    whispers,
 };
 use crate::cpu_starvation;
 use crate::cpu_starvation::STARVED;
+use crate::group_counts::GroupCounts;
 use crate::record::Evidence;
 
-/// All checks.
+/// The checks that need only what both databases record.
+pub const ON_BOTH: &[fn(&Evidence) -> Check] = &[
+    timelines::tabs_show_what_is_stored,
+    timelines::no_reader_is_far_behind,
+    sockets::a_suggestion_reaches_one_user,
+    continuations::a_continuation_begins_with_the_older_text,
+    whispers::only_the_audience_reads_a_whisper,
+    whispers::only_the_audience_receives_a_private_run,
+    whispers::a_whisper_is_answered_in_private,
+    whispers::a_prompt_has_only_what_its_speaker_heard,
+    human_turns::a_turn_ends_at_its_deadline,
+    human_turns::a_turn_is_one_message_of_its_person,
+    human_turns::a_turn_is_announced_to_its_person,
+    directors::every_turn_has_a_chosen_speaker,
+];
+
+/// The other checks.
 const CHECKS: &[fn(&Evidence) -> Check] = &[
     runs::at_most_one_run_is_running,
     runs::at_most_one_run_is_queued,
@@ -37,12 +55,10 @@ const CHECKS: &[fn(&Evidence) -> Check] = &[
     texts::replies_are_stored_once,
     timelines::numbers_without_gaps,
     timelines::no_late_arrivals,
-    timelines::tabs_show_what_is_stored,
-    timelines::resuming_is_honest,
-    timelines::a_rev_is_one_event,
+    received_events::resuming_is_honest,
+    received_events::a_rev_is_one_event,
     timelines::every_reader_sees_what_was_written,
     message_versions::a_newer_version_wins,
-    timelines::no_reader_is_far_behind,
     sockets::no_event_is_lost_after_a_snapshot,
     sockets::dead_sockets_are_closed,
     sockets::future_positions_are_rejected,
@@ -58,15 +74,13 @@ const CHECKS: &[fn(&Evidence) -> Check] = &[
     versions::swipes_are_numbered,
     versions::a_branch_begins_with_what_was_there,
     versions::promised_texts_exist,
-    sockets::a_suggestion_reaches_one_user,
+    human_turns::a_message_starts_or_joins_a_round,
+    directors::choices_are_bounded,
     memories::no_fact_is_lost,
     memories::no_fact_is_learned_twice,
     memories::a_hidden_fact_is_forgotten,
     nothing_panics,
 ];
-
-/// The number of violations that are printed for each rule.
-const SHOWN: usize = 4;
 
 /// The result of one run.
 pub struct Report {
@@ -78,6 +92,7 @@ pub struct Report {
     n_succeeded: usize,
     n_facts: usize,
     n_extracted: usize,
+    group_counts: GroupCounts,
     starved: String,
     checks: Vec<Check>,
 }
@@ -107,7 +122,12 @@ impl Report {
             n_facts: evidence.stored_facts.len(),
             n_extracted: evidence.stored_facts.iter().map(|it| it.n_extracted).sum(),
             starved: cpu_starvation::describe(evidence),
-            checks: CHECKS.iter().map(|check| check(evidence)).collect(),
+            group_counts: GroupCounts::of(evidence),
+            checks: CHECKS
+                .iter()
+                .chain(ON_BOTH)
+                .map(|check| check(evidence))
+                .collect(),
         }
     }
 
@@ -147,26 +167,12 @@ impl fmt::Display for Report {
             self.broken("M1"),
             self.broken("M2"),
         )?;
+        write!(f, "{}", self.group_counts)?;
         writeln!(f, "{}", self.starved)?;
         for (kind, (n, healed)) in &self.kinds {
             writeln!(f, "  {n:5} {kind}, recovered {healed}")?;
         }
-        for check in &self.checks {
-            let Check {
-                id,
-                rule,
-                n,
-                broken,
-            } = check;
-            writeln!(
-                f,
-                "  {id:4} checked {n:7} times, violated {:3}: {rule}",
-                broken.len()
-            )?;
-            for violation in broken.iter().take(SHOWN) {
-                writeln!(f, "         {violation}")?;
-            }
-        }
+        self.checks.iter().try_for_each(|it| write!(f, "{it}"))?;
         Ok(())
     }
 }

@@ -25,7 +25,10 @@ use crate::support::small_disk::SmallDisk;
 use crate::support::test_postgres::Postgres;
 use crate::tabs::Tab;
 use crate::user_actions::{ActionLog, SimulatedUser, rng_for};
-use crate::{cpu_starvation, facts, fault_injectors, settings, silent_clients, spaces, triggers};
+use crate::{
+    cpu_starvation, facts, fault_injectors, settings, silent_clients, spaces, stored_state,
+    triggers,
+};
 
 /// The limit for pending runs after the last fault is reverted.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
@@ -84,13 +87,8 @@ pub async fn run(settings: &Settings) -> Evidence {
     triggers::read(&targets.postgres.url(), &mut evidence)
         .await
         .expect("the database is available again");
-    let mut behind = catch_up(&tabs, &evidence).await;
-    if !behind.is_empty() {
-        targets.cut.send_modify(|n| *n += 1);
-        catch_up(&tabs, &evidence).await;
-    }
-    evidence.n_tabs = tabs.len();
-    evidence.behind.append(&mut behind);
+    evidence.stored = stored_state::read(&mut stored).await;
+    read_tabs(&tabs, &targets.cut, &mut evidence).await;
     watching.iter().for_each(|it| it.abort());
 
     let actions = std::mem::take(&mut *actions.lock());
@@ -98,12 +96,14 @@ pub async fn run(settings: &Settings) -> Evidence {
     evidence.posts = actions.posts;
     evidence.read_backs = actions.read_backs;
     evidence.stops = actions.stops;
+    evidence.skips = actions.skips;
     evidence.promises = actions.promised_texts;
     evidence.n_candidates = actions.n_candidates;
     evidence.silent_clients = silent_clients.await.expect("the harness does not panic");
     evidence.faults = done.lock().clone();
     evidence.samples = std::mem::take(&mut *samples.lock());
-    evidence.client_logs = tabs.iter().flat_map(|it| it.client_logs()).collect();
+    evidence.calls = model.calls();
+    evidence.n_choices = model.n_choices();
     evidence.n_calls = model.n_calls();
     evidence.n_faulty = model.n_faults();
     evidence.sent_texts = model.sent_texts();
@@ -149,6 +149,7 @@ async fn open(settings: &Settings, targets: &SharedFaults) -> Population {
     triggers::record(&targets.postgres.url())
         .await
         .expect("create the triggers");
+    stored_state::record(&mut connect(targets).await).await;
     spaces::create_spaces(&targets.nodes[0].url, settings.n_clients, settings.seed).await
 }
 
@@ -283,6 +284,18 @@ pub async fn wait_until_learned(stored: &mut DatabaseFacts) {
     }
 }
 
+/// Waits until the tabs show what is stored, and reads what they received.
+pub async fn read_tabs(tabs: &[Arc<Tab>], cut: &watch::Sender<u64>, evidence: &mut Evidence) {
+    evidence.behind = catch_up(tabs, evidence).await;
+    if !evidence.behind.is_empty() {
+        cut.send_modify(|n| *n += 1);
+        catch_up(tabs, evidence).await;
+    }
+    evidence.n_tabs = tabs.len();
+    evidence.client_logs = tabs.iter().flat_map(|it| it.client_logs()).collect();
+    evidence.readers = tabs.iter().map(|it| it.reader()).collect();
+}
+
 /// Waits until each tab shows what is stored; returns those that do not in time.
 async fn catch_up(tabs: &[Arc<Tab>], evidence: &Evidence) -> Vec<String> {
     let end = Instant::now() + CONVERGENCE_TIMEOUT;
@@ -291,7 +304,7 @@ async fn catch_up(tabs: &[Arc<Tab>], evidence: &Evidence) -> Vec<String> {
         let mut behind = Vec::new();
         for (n, tab) in tabs.iter().enumerate() {
             for client_log in tab.shown() {
-                let stored = evidence.timelines.get(&client_log.conversation);
+                let stored = evidence.stored.timelines.get(&client_log.conversation);
                 let stored = visible_part(&client_log, stored.unwrap_or(&nothing));
                 if stored != client_log.lines {
                     let (shows, of) = (client_log.lines.len(), stored.len());

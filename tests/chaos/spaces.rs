@@ -8,16 +8,24 @@ use crate::settings::N_NODES;
 use crate::support::http_client::{HttpClient, expect, id, root_of, token_of};
 
 /// The number of spaces, apart from the one with all users.
-const N_SPACES: usize = 15;
+const N_SPACES: usize = 19;
+/// The spaces in which people take turns, and how many seconds a turn lasts: three orders and three
+/// policies, one with auto mode. Users that wait for a node notice a short turn late.
+const WITH_TURNS: [(usize, i64); 4] = [(6, 3), (10, 6), (11, 6), (12, 6)];
 /// The number of these spaces that each user joins.
 const N_MEMBERSHIPS: usize = 3;
 
 /// A conversation as its users see it.
 #[derive(Clone, Debug)]
 pub struct SpaceConversation {
+    pub space: i64,
     pub conversation: i64,
     /// The membership of the user.
     pub membership: i64,
+    /// The memberships of the characters, and of the other users.
+    pub characters: Vec<i64>,
+    pub others: Vec<i64>,
+    pub takes_turns: bool,
     /// A message must get a reply.
     pub expects_reply: bool,
     /// A user created it during the faults.
@@ -50,14 +58,20 @@ pub async fn create_spaces(base: &str, n_guests: usize, seed: u64) -> Population
     let mut invites = Vec::new();
     for n in 0..=N_SPACES {
         let space = space(&owner, n).await;
+        let mut members = Vec::new();
         for character in &characters {
-            owner.add_character(&space, character).await;
+            members.push(id(&owner.add_character(&space, character).await));
         }
         let invite = owner.invite(id(&space), json!({"role": "member"})).await;
         let space_conversation = SpaceConversation {
+            space: id(&space),
             conversation: root_of(&space),
             membership: 0,
-            expects_reply: space["reply_order"] != "manual",
+            characters: members,
+            others: Vec::new(),
+            takes_turns: space["humans_take_turns"] == true,
+            // Where people take turns, a message may leave the present round as it is.
+            expects_reply: space["reply_order"] != "manual" && space["humans_take_turns"] == false,
             is_branch: false,
         };
         invites.push((token_of(&invite).to_owned(), space_conversation));
@@ -74,6 +88,7 @@ pub async fn create_spaces(base: &str, n_guests: usize, seed: u64) -> Population
         }
         guests.push(guest(base, index, &invites, &chosen).await);
     }
+    introduce(&mut guests);
     let mut silent_users = Vec::new();
     for n in 0..N_NODES {
         silent_users.push(guest(base, n_guests + n, &invites, &[0]).await);
@@ -81,6 +96,18 @@ pub async fn create_spaces(base: &str, n_guests: usize, seed: u64) -> Population
     Population {
         users: guests,
         silent_users,
+    }
+}
+
+/// Adds to each user's spaces the other users in them.
+fn introduce(guests: &mut [SignedInUser]) {
+    let all = guests.iter().flat_map(|it| &it.conversations);
+    let all: Vec<(i64, i64)> = all.map(|it| (it.space, it.membership)).collect();
+    for own in guests.iter_mut().flat_map(|it| &mut it.conversations) {
+        let others = all
+            .iter()
+            .filter(|it| it.0 == own.space && it.1 != own.membership);
+        own.others = others.map(|it| it.1).collect();
     }
 }
 
@@ -119,11 +146,11 @@ fn name(index: usize) -> String {
     )
 }
 
-/// Creates the n-th space: every policy is combined with every order, and some spaces let several
-/// characters speak.
+/// Creates the n-th space: every policy is combined with every order, some spaces let several
+/// characters speak, and in some people take turns.
 async fn space(owner: &HttpClient, n: usize) -> Value {
     let policies = ["queue", "restart", "reject"];
-    let orders = ["natural", "list", "pooled", "natural", "manual"];
+    let orders = ["natural", "list", "pooled", "director", "manual"];
     let debounces = [0, 150, 400];
     let mut body = json!({
         "name": format!("Room {n}"),
@@ -141,6 +168,11 @@ async fn space(owner: &HttpClient, n: usize) -> Value {
         body["auto_mode_enabled"] = json!(true);
         body["auto_mode_max_turns"] = json!(4);
         body["auto_mode_delay_ms"] = json!(300);
+    }
+    let turns = WITH_TURNS.iter().find(|it| it.0 == n);
+    if let Some((_, timeout_s)) = turns {
+        body["humans_take_turns"] = json!(true);
+        body["human_turn_timeout_s"] = json!(timeout_s);
     }
     expect(201, owner.post("/api/spaces", body).await)
 }

@@ -11,10 +11,13 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
+use crate::checks::check::Check;
 use crate::fault_injectors::FaultLog;
+use crate::group_counts::GroupCounts;
 use crate::model::Model;
 use crate::node::Node;
-use crate::record::{Post, StoredFact};
+use crate::record::{Evidence, Post, StoredFact};
+use crate::report::ON_BOTH;
 use crate::settings::Settings;
 use crate::sqlite_faults::SqliteFaults;
 use crate::support::backends::TestDatabase;
@@ -24,7 +27,7 @@ use crate::support::small_disk::SmallDisk;
 use crate::support::{invariants, transitions};
 use crate::tabs::Tab;
 use crate::user_actions::{ActionLog, SimulatedUser, rng_for};
-use crate::{facts, run_phases, settings, spaces, sqlite_faults};
+use crate::{facts, run_phases, settings, spaces, sqlite_faults, stored_state};
 
 /// The limit for pending runs after the last fault is reverted.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
@@ -35,6 +38,8 @@ pub struct Verdict {
     n_acknowledged: usize,
     n_facts: usize,
     n_extracted: usize,
+    group_counts: GroupCounts,
+    checks: Vec<Check>,
     lost: Vec<String>,
     doubled: Vec<String>,
     stuck: Vec<String>,
@@ -47,7 +52,8 @@ impl Verdict {
     pub fn holds(&self) -> bool {
         let all_healed = self.kinds.values().all(|(n, healed)| n == healed);
         let found = [&self.lost, &self.doubled, &self.stuck, &self.broken];
-        all_healed && found.iter().all(|it| it.is_empty())
+        let all_hold = self.checks.iter().all(|it| it.broken.is_empty());
+        all_healed && all_hold && found.iter().all(|it| it.is_empty())
     }
 }
 
@@ -69,6 +75,7 @@ impl fmt::Display for Verdict {
             "sentences to remember {}, {} of them by the model",
             self.n_facts, self.n_extracted,
         )?;
+        write!(f, "{}", self.group_counts)?;
         for (kind, (n, healed)) in &self.kinds {
             writeln!(f, "  {n:5} {kind}, recovered {healed}")?;
         }
@@ -77,7 +84,7 @@ impl fmt::Display for Verdict {
                 writeln!(f, "         {line}")?;
             }
         }
-        Ok(())
+        self.checks.iter().try_for_each(|it| write!(f, "{it}"))
     }
 }
 
@@ -98,7 +105,9 @@ pub async fn run(settings: &Settings) -> Verdict {
     env.extend(more.map(|(name, value)| (name.to_owned(), value)));
     let node = Arc::new(Node::new(0, env));
     assert!(node.start().await, "{}", node.tail(40));
-    transitions::record(&mut DatabaseFacts::open(&database).await).await;
+    let mut facts = DatabaseFacts::open(&database).await;
+    transitions::record(&mut facts).await;
+    stored_state::record(&mut facts).await;
 
     let targets = SqliteFaults {
         node: Arc::clone(&node),
@@ -106,15 +115,31 @@ pub async fn run(settings: &Settings) -> Verdict {
         disk: disk.clone(),
     };
     let done = FaultLog::default();
-    let posts = run_load(settings, targets, &done).await;
+    let cut = watch::Sender::new(0);
+    drop(facts);
+    let (actions, tabs) = run_load(settings, targets, &done, &cut).await;
     node.signal("CONT");
     node.limit_files(None);
     let is_ready = node.start().await;
     let stuck = wait_until_idle(&database).await;
-    run_phases::wait_until_learned(&mut DatabaseFacts::open(&database).await).await;
+    let mut facts = DatabaseFacts::open(&database).await;
+    run_phases::wait_until_learned(&mut facts).await;
+    let mut evidence = Evidence {
+        stored: stored_state::read(&mut facts).await,
+        posts: actions.posts,
+        promises: actions.promised_texts,
+        calls: model.calls(),
+        n_choices: model.n_choices(),
+        sent_texts: model.sent_texts(),
+        faults: done.lock().clone(),
+        ..Evidence::default()
+    };
+    run_phases::read_tabs(&tabs, &cut, &mut evidence).await;
     // Only the content of the file counts.
     node.kill();
-    let mut verdict = judge(&database, &posts).await;
+    let mut verdict = judge(&database, &evidence.posts).await;
+    verdict.group_counts = GroupCounts::of(&evidence);
+    verdict.checks = ON_BOTH.iter().map(|check| check(&evidence)).collect();
     verdict.stuck = stuck;
     verdict.broken.extend(node.panics());
     if !is_ready {
@@ -133,20 +158,28 @@ pub async fn run(settings: &Settings) -> Verdict {
     verdict
 }
 
-async fn run_load(settings: &Settings, targets: SqliteFaults, done: &FaultLog) -> Vec<Post> {
+/// Runs the users and the fault injector until the time is over; returns the actions of the users and
+/// their tabs, which a change of `cut` connects again.
+async fn run_load(
+    settings: &Settings,
+    targets: SqliteFaults,
+    done: &FaultLog,
+    cut: &watch::Sender<u64>,
+) -> (ActionLog, Vec<Arc<Tab>>) {
     let urls = vec![targets.node.url.clone()];
     let population = spaces::create_spaces(&urls[0], settings.n_clients, settings.seed).await;
     let end = Instant::now() + settings.lasts;
     let (actions, http) = (Arc::<Mutex<ActionLog>>::default(), http_client());
-    let cut = watch::Sender::new(0);
-    let mut all = JoinSet::new();
+    let (mut all, mut tabs) = (JoinSet::new(), Vec::new());
     for guest in &population.users {
         let rng = rng_for(settings.seed, 1_000 + guest.index);
+        let tab = Tab::open(guest, urls.clone(), rng, cut.subscribe());
+        tabs.push(Arc::clone(&tab));
         let visitor = SimulatedUser {
             at: 0,
             guest: guest.clone(),
             nodes: urls.clone(),
-            tab: Tab::open(guest, urls.clone(), rng, cut.subscribe()),
+            tab,
             http: http.clone(),
             rng: rng_for(settings.seed, guest.index),
             think: settings.think,
@@ -161,16 +194,19 @@ async fn run_load(settings: &Settings, targets: SqliteFaults, done: &FaultLog) -
     while let Some(ended) = all.join_next().await {
         ended.expect("the harness does not panic");
     }
-    std::mem::take(&mut actions.lock().posts)
+    let actions = std::mem::take(&mut *actions.lock());
+    (actions, tabs)
 }
 
-/// Waits until nothing is queued or running; returns what still is after the limit.
+/// Waits until nothing is queued or running and no round waits for a person; returns what still is after the limit.
 async fn wait_until_idle(database: &TestDatabase) -> Vec<String> {
     let end = Instant::now() + IDLE_TIMEOUT;
     let mut facts = DatabaseFacts::open(database).await;
     let sql = format!(
-        "SELECT 'run ' || {} || ' is ' || status FROM conversation_runs WHERE status IN ('queued', 'running')",
-        facts.hex("id")
+        "SELECT 'run ' || {id} || ' is ' || status FROM conversation_runs WHERE status IN ('queued', 'running') \
+         UNION ALL SELECT 'round ' || {id} || ' is waiting' FROM conversation_rounds \
+         WHERE status = 'active' AND state = 'waiting' AND deadline_at IS NOT NULL",
+        id = facts.hex("id")
     );
     loop {
         // Twice in a row, because for a moment between two turns no run is unfinished.
@@ -233,6 +269,8 @@ async fn judge(database: &TestDatabase, posts: &[Post]) -> Verdict {
         n_acknowledged,
         n_facts: remembered.len(),
         n_extracted: remembered.iter().map(|it| it.n_extracted).sum(),
+        group_counts: GroupCounts::default(),
+        checks: Vec::new(),
         lost,
         doubled,
         stuck: Vec::new(),

@@ -21,7 +21,7 @@ impl SimulatedUser {
         let branch = self.guest.conversations.iter().rfind(|it| it.is_branch);
         let branch = branch.filter(|_| self.rng.random_range(0..2) == 0);
         let space_conversation = &branch.unwrap_or(space_conversation).clone();
-        match self.rng.random_range(0..9) {
+        match self.rng.random_range(0..8) {
             0..2 => self.regenerate(space_conversation, None).await,
             2 => {
                 let message = self.some_message(space_conversation, "assistant").await;
@@ -31,7 +31,6 @@ impl SimulatedUser {
             4 => self.branch(space_conversation).await,
             5 => self.enable_copilot(space_conversation).await,
             6 => self.disable_copilot(space_conversation).await,
-            7 => self.continue_newest(space_conversation).await,
             _ => self.request_suggestions(space_conversation).await,
         }
     }
@@ -53,7 +52,7 @@ impl SimulatedUser {
     }
 
     /// Continues the newest message, if a character wrote it.
-    async fn continue_newest(&mut self, space_conversation: &SpaceConversation) {
+    pub async fn continue_newest(&mut self, space_conversation: &SpaceConversation) {
         let conversation = space_conversation.conversation;
         let path = format!("/api/conversations/{conversation}/continue");
         let (status, answer) = self

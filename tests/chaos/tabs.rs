@@ -16,10 +16,10 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::http::HeaderValue;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
-use crate::frames;
-use crate::record::{ClientLog, Micros, Note, ReceivedEvent, now};
+use crate::record::{ClientLog, Micros, Note, Reader, ReceivedEvent, now};
 use crate::spaces::SignedInUser;
 use crate::support::timeline_model::{Then, Timeline};
+use crate::{frames, text_keys};
 
 /// A connection of a tab.
 pub type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
@@ -67,6 +67,10 @@ enum Answer {
 pub struct Tab {
     client: usize,
     tab_conversations: Mutex<Vec<TabConversation>>,
+    /// What its user received, in frames and in responses.
+    reader: Mutex<Reader>,
+    /// The conversation in which the newest turn of its user began, until it is read.
+    new_turn: Mutex<Option<i64>>,
 }
 
 impl Tab {
@@ -81,6 +85,8 @@ impl Tab {
         let tab = Arc::new(Tab {
             client: guest.index,
             tab_conversations: Mutex::new(tab_conversations.collect()),
+            reader: Mutex::default(),
+            new_turn: Mutex::default(),
         });
         let cookie = guest.cookie.clone();
         tokio::spawn(run(Arc::clone(&tab), cookie, nodes, rng, cut));
@@ -94,6 +100,31 @@ impl Tab {
             ..TabConversation::of(tab_conversation)
         };
         self.tab_conversations.lock().push(tab_conversation);
+    }
+
+    /// Records what its user receives: a frame or a response.
+    pub fn note_received(&self, text: &str) {
+        let mut reader = self.reader.lock();
+        reader.keys.append(&mut text_keys::keys_in(text));
+        if text.contains("space_membership_id") && text.contains("seq") {
+            let document = serde_json::from_str(text).unwrap_or_default();
+            frames::message_ids(&document, &mut reader.messages);
+        }
+    }
+
+    /// Returns all that its user received.
+    pub fn reader(&self) -> Reader {
+        let tab_conversations = self.tab_conversations.lock();
+        Reader {
+            client: self.client,
+            memberships: tab_conversations.iter().map(|it| it.membership).collect(),
+            ..self.reader.lock().clone()
+        }
+    }
+
+    /// Returns the conversation in which a turn of its user has begun, once.
+    pub fn take_new_turn(&self) -> Option<i64> {
+        self.new_turn.lock().take()
     }
 
     /// Returns what it shows of each conversation.
@@ -140,6 +171,9 @@ impl Tab {
                 .position(|it| it.membership == membership);
             tab_conversations[at.unwrap_or(0)].note(ReceivedEvent::Candidate(membership));
             return Answer::Nothing;
+        }
+        if frame["type"] == "your_turn" {
+            *self.new_turn.lock() = frame["conversation_id"].as_i64();
         }
         let tab_conversation =
             tab_conversations
@@ -278,6 +312,7 @@ async fn listen(
         let Message::Text(text) = frame.ok()??.ok()? else {
             continue;
         };
+        tab.note_received(&text);
         let frame: Value = serde_json::from_str(&text).expect("frames are JSON");
         match tab.apply(&frame, next_id) {
             Answer::Nothing => {}

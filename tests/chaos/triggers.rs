@@ -4,14 +4,17 @@ use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{AssertSqlSafe, Connection, Row};
 
 use crate::record::{CopilotChange, DatabaseSample, Evidence, Move, Rules, Version, Writing};
+use crate::stored_state::audience;
 
 const TRIGGERS: &str = "
 CREATE SEQUENCE chk_n;
 CREATE TABLE chk_moves (n bigint, at bigint, tx bigint, conversation bigint, run text, was text, became text,
   lease_was bigint, lease bigint, node text, kind text, reason text, round text, slot bigint, cutoff bigint,
-  run_after bigint, burst bigint, silence bigint, error text, kept boolean, seat bigint, by_copilot boolean);
+  run_after bigint, burst bigint, silence bigint, error text, kept boolean, seat bigint, by_copilot boolean,
+  audience text);
 CREATE TABLE chk_writings (n bigint, at bigint, tx bigint, conversation bigint, message bigint, seq bigint, rev bigint,
-  is_new boolean, role text, hidden boolean, run text, key text, content text, created bigint, origin bigint, seat bigint);
+  is_new boolean, role text, hidden boolean, run text, key text, content text, created bigint, origin bigint, seat bigint,
+  audience text, for_people boolean);
 CREATE TABLE chk_versions (n bigint, tx bigint, conversation bigint, message bigint, position bigint, run text, content text);
 CREATE TABLE chk_seats (n bigint, tx bigint, seat bigint, steps bigint);
 CREATE FUNCTION chk_us() RETURNS bigint LANGUAGE sql AS $$ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint $$;
@@ -26,15 +29,17 @@ CREATE FUNCTION chk_move() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     coalesce(NEW.round_id::text, ''), coalesce(NEW.slot_position, -1), coalesce(NEW.cutoff_seq, -1),
     coalesce(NEW.run_after, 0), coalesce(NEW.burst_started_at, 0),
     CASE WHEN TG_OP = 'INSERT' THEN 0 ELSE coalesce(chk_us() / 1000 - OLD.heartbeat_at, 0) END, coalesce(NEW.error->>'code', ''),
-    NEW.keep_partial, NEW.speaker_space_membership_id,
-    (SELECT kind = 'human' FROM space_memberships WHERE id = NEW.speaker_space_membership_id));
+    NEW.keep_partial, coalesce(NEW.speaker_space_membership_id, 0),
+    coalesce((SELECT kind = 'human' FROM space_memberships WHERE id = NEW.speaker_space_membership_id), FALSE),
+    coalesce(NEW.audience, ''));
   RETURN NEW;
 END $$;
 CREATE TRIGGER chk_move AFTER INSERT OR UPDATE ON conversation_runs FOR EACH ROW EXECUTE FUNCTION chk_move();
 CREATE FUNCTION chk_writing() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
   INSERT INTO chk_writings VALUES (nextval('chk_n'), chk_us(), txid_current(), NEW.conversation_id, NEW.id, NEW.seq, NEW.rev,
     TG_OP = 'INSERT', NEW.role, NEW.visibility = 'hidden', coalesce(NEW.conversation_run_id::text, ''),
-    coalesce(NEW.client_id, ''), NEW.content, NEW.created_at, coalesce(NEW.origin_message_id, 0), NEW.space_membership_id);
+    coalesce(NEW.client_id, ''), NEW.content, NEW.created_at, coalesce(NEW.origin_message_id, 0), NEW.space_membership_id,
+    coalesce(NEW.audience, ''), NEW.is_for_people);
   RETURN NEW;
 END $$;
 CREATE TRIGGER chk_writing AFTER INSERT OR UPDATE ON messages FOR EACH ROW EXECUTE FUNCTION chk_writing();
@@ -91,7 +96,8 @@ pub async fn read(url: &str, evidence: &mut Evidence) -> Result<(), sqlx::Error>
         .map(copilot_change)
         .collect();
     evidence.wrong_texts = sqlx::query_scalar(STRANGERS).fetch_all(&mut db).await?;
-    let heads = "SELECT c.id, c.rev, c.last_seq, c.space_id, s.user_turn_debounce_ms, s.auto_mode_max_turns \
+    let heads = "SELECT c.id, c.rev, c.last_seq, c.space_id, s.user_turn_debounce_ms, s.auto_mode_max_turns, \
+        s.humans_take_turns \
         FROM conversations c JOIN spaces s ON s.id = c.space_id";
     for row in sqlx::query(heads).fetch_all(&mut db).await? {
         let (id, head) = (row.get("id"), (row.get("rev"), row.get("last_seq")));
@@ -100,23 +106,19 @@ pub async fn read(url: &str, evidence: &mut Evidence) -> Result<(), sqlx::Error>
             space: row.get("space_id"),
             debounce_ms: row.get("user_turn_debounce_ms"),
             max_auto: row.get("auto_mode_max_turns"),
+            humans_take_turns: row.get("humans_take_turns"),
         };
         evidence.rules.insert(id, rules);
-    }
-    let shown = "SELECT conversation_id, seq, role, content FROM messages WHERE visibility <> 'hidden' ORDER BY seq";
-    for row in sqlx::query(shown).fetch_all(&mut db).await? {
-        let timeline = evidence.timelines.entry(row.get("conversation_id"));
-        let line = (row.get("seq"), row.get("role"), row.get("content"));
-        timeline.or_default().push(line);
     }
     db.close().await
 }
 
-/// Returns the number of unfinished runs plus that of active rounds.
+/// Returns the number of unfinished runs plus that of active rounds that go on by themselves.
 pub async fn unfinished(url: &str) -> Result<i64, sqlx::Error> {
     let mut db = PgConnection::connect(url).await?;
     let sql = "SELECT (SELECT count(*) FROM conversation_runs WHERE status IN ('queued', 'running')) \
-        + (SELECT count(*) FROM conversation_rounds WHERE status = 'active' AND state = 'generating')";
+        + (SELECT count(*) FROM conversation_rounds WHERE status = 'active' \
+        AND (state = 'generating' OR (state = 'waiting' AND deadline_at IS NOT NULL)))";
     sqlx::query_scalar(sql).fetch_one(&mut db).await
 }
 
@@ -125,7 +127,8 @@ pub async fn stuck(url: &str) -> Result<Vec<String>, sqlx::Error> {
     let mut db = PgConnection::connect(url).await?;
     let sql = "SELECT concat('run ', id, ' of conversation ', conversation_id, ' is ', status, ', lease ', lease, ' of ', worker_id, \
         ', due at ', run_after, ', beat at ', heartbeat_at) FROM conversation_runs WHERE status IN ('queued', 'running') \
-        UNION ALL SELECT concat('round ', id, ' of conversation ', conversation_id, ' is generating') FROM conversation_rounds WHERE status = 'active' AND state = 'generating'";
+        UNION ALL SELECT concat('round ', id, ' of conversation ', conversation_id, ' is ', state, ' until ', deadline_at) FROM conversation_rounds \
+        WHERE status = 'active' AND (state = 'generating' OR (state = 'waiting' AND deadline_at IS NOT NULL))";
     sqlx::query_scalar(sql).fetch_all(&mut db).await
 }
 
@@ -166,6 +169,7 @@ fn move_from_row(row: &PgRow) -> Move {
         kept: row.get("kept"),
         membership: row.get("seat"),
         by_copilot: row.get("by_copilot"),
+        audience: audience(row.get("audience")),
     }
 }
 
@@ -208,5 +212,7 @@ fn writing(row: &PgRow) -> Writing {
         created: row.get("created"),
         origin: row.get("origin"),
         membership: row.get("seat"),
+        audience: audience(row.get("audience")),
+        is_for_people: row.get("for_people"),
     }
 }

@@ -11,9 +11,10 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::facts;
-use crate::record::{Post, PostAttempt, PromisedText, ReadBack, Stop, now};
+use crate::record::{Post, PostAttempt, PromisedText, ReadBack, Skip, Stop, now};
 use crate::spaces::{SignedInUser, SpaceConversation};
 use crate::tabs::Tab;
+use crate::text_keys;
 
 /// The time without an event after which a user connects to another node.
 const REPLY_TIMEOUT: Duration = Duration::from_millis(2_500);
@@ -26,9 +27,20 @@ pub struct ActionLog {
     pub posts: Vec<Post>,
     pub read_backs: Vec<ReadBack>,
     pub stops: Vec<Stop>,
+    pub skips: Vec<Skip>,
     pub promised_texts: Vec<PromisedText>,
     /// How many candidates were requested.
     pub n_candidates: usize,
+}
+
+/// The newest message of a user.
+#[derive(Clone, Debug)]
+pub struct LastPost {
+    message: i64,
+    /// The last known version.
+    version: i64,
+    /// The key of a whisper.
+    whisper: Option<String>,
 }
 
 /// One simulated user.
@@ -40,8 +52,8 @@ pub struct SimulatedUser {
     /// The node that it sends requests to.
     pub at: usize,
     pub think: Duration,
-    /// Its newest acknowledged message, with the last known version.
-    pub last: Option<(i64, i64)>,
+    /// Its newest acknowledged message.
+    pub last: Option<LastPost>,
     /// Its tab.
     pub tab: Arc<Tab>,
     pub actions: Arc<Mutex<ActionLog>>,
@@ -56,16 +68,20 @@ impl SimulatedUser {
             sleep(Duration::from_millis(self.rng.random_range(0..=longest))).await;
             let index = self.rng.random_range(0..self.guest.conversations.len());
             let space_conversation = self.guest.conversations[index].clone();
+            n += 1;
+            if self.use_own_turn(n).await {
+                continue;
+            }
             match self.rng.random_range(0..200) {
-                0..172 => {
-                    n += 1;
-                    self.post(&space_conversation, n).await;
-                }
+                0..154 => self.post(&space_conversation, n).await,
+                154..166 => self.whisper(&space_conversation, n).await,
+                166..169 => self.look_around(&space_conversation).await,
+                169..172 => self.continue_newest(&space_conversation).await,
                 172..175 => self.edit(format!("said better, {n}")).await,
                 175..177 => self.hide().await,
                 177..182 => self.stop(&space_conversation).await,
                 182..185 => self.press_button(&space_conversation, "retry").await,
-                185..187 => self.press_button(&space_conversation, "skip").await,
+                185..187 => self.skip(&space_conversation).await,
                 187..189 => self.press_button(&space_conversation, "resume").await,
                 189..192 => self.press_button(&space_conversation, "generate").await,
                 _ => self.request_text(&space_conversation).await,
@@ -73,9 +89,10 @@ impl SimulatedUser {
         }
     }
 
-    async fn post(&mut self, space_conversation: &SpaceConversation, n: usize) {
+    /// Posts a message to everyone.
+    pub async fn post(&mut self, space_conversation: &SpaceConversation, n: usize) {
         let key = format!("c{}-{n}", self.guest.index);
-        let mut post = Post {
+        let post = Post {
             client: self.guest.index,
             conversation: space_conversation.conversation,
             content: match n % facts::EVERY {
@@ -83,14 +100,26 @@ impl SimulatedUser {
                 _ => format!("{key} says something of its own"),
             },
             key,
+            mentions: self.mentioned(space_conversation),
             expects_reply: space_conversation.expects_reply,
-            tries: Vec::new(),
+            ..Post::default()
         };
+        self.send(space_conversation, post).await;
+    }
+
+    /// Sends a message until a node accepts or rejects it.
+    pub async fn send(&mut self, space_conversation: &SpaceConversation, mut post: Post) {
         let path = format!(
             "/api/conversations/{}/messages",
             space_conversation.conversation
         );
-        let body = json!({"content": post.content, "client_id": post.key});
+        let mut body = json!({"content": post.content, "client_id": post.key});
+        if !post.audience.is_empty() {
+            body["audience"] = json!(post.audience);
+        }
+        if !post.mentions.is_empty() {
+            body["mentions"] = json!(post.mentions);
+        }
         let resigns = Instant::now() + GIVE_UP_AFTER;
         while Instant::now() < resigns {
             let at = now();
@@ -124,7 +153,14 @@ impl SimulatedUser {
             self.disable_copilot(space_conversation).await;
         }
         let stored = post.acknowledged().map(|it| it.message);
-        self.last = stored.map(|id| (id, 1)).or(self.last);
+        if let Some(message) = stored {
+            let is_whisper = !post.audience.is_empty();
+            self.last = Some(LastPost {
+                message,
+                version: 1,
+                whisper: is_whisper.then(|| post.key.clone()),
+            });
+        }
         self.actions.lock().posts.push(post);
         if let Some(message) = stored.filter(|_| self.rng.random_range(0..5) == 0) {
             self.read_back(space_conversation, message).await;
@@ -171,24 +207,49 @@ impl SimulatedUser {
     }
 
     /// Edits its last message, if that is still allowed.
-    async fn edit(&mut self, content: String) {
-        if let Some((message, version)) = self.last {
-            let path = format!("/api/messages/{message}");
-            let change = json!({"content": content, "expected_version": version});
-            let (_, answer) = self.request(Method::PATCH, &path, Some(&change)).await;
-            // If the response to an edit is lost, the next edit is rejected as a conflict.
-            let present = answer["version"].as_i64();
-            let present = present.or(answer["error"]["current"]["version"].as_i64());
-            self.last = Some((message, present.unwrap_or(version)));
-        }
+    async fn edit(&mut self, more: String) {
+        let Some(last) = self.last.clone() else {
+            return;
+        };
+        let content = match &last.whisper {
+            Some(key) => text_keys::whisper(key, &format!(", {more}")),
+            None => more,
+        };
+        let path = format!("/api/messages/{}", last.message);
+        let change = json!({"content": content, "expected_version": last.version});
+        let (_, answer) = self.request(Method::PATCH, &path, Some(&change)).await;
+        // If the response to an edit is lost, the next edit is rejected as a conflict.
+        let present = answer["version"].as_i64();
+        let present = present.or(answer["error"]["current"]["version"].as_i64());
+        self.last = Some(LastPost {
+            version: present.unwrap_or(last.version),
+            ..last
+        });
     }
 
     /// Hides its last message, if that is still allowed.
     async fn hide(&mut self) {
-        if let Some((message, _)) = self.last {
-            let path = format!("/api/messages/{message}");
+        if let Some(last) = &self.last {
+            let path = format!("/api/messages/{}", last.message);
             let change = json!({"visibility": "hidden"});
             self.request(Method::PATCH, &path, Some(&change)).await;
+        }
+    }
+
+    /// Skips the present turn, if the user may do that.
+    pub async fn skip(&mut self, space_conversation: &SpaceConversation) {
+        let asked_at = now();
+        let path = format!(
+            "/api/conversations/{}/skip",
+            space_conversation.conversation
+        );
+        let (status, _) = self.request(Method::POST, &path, Some(&json!({}))).await;
+        if !(400..500).contains(&status) {
+            self.actions.lock().skips.push(Skip {
+                conversation: space_conversation.conversation,
+                asked_at,
+                answered_at: (status == 200).then(now),
+            });
         }
     }
 
@@ -217,6 +278,7 @@ impl SimulatedUser {
             let answer = request.send().await.ok()?;
             let status = answer.status().as_u16();
             let text = answer.text().await.ok()?;
+            self.tab.note_received(&text);
             Some((status, serde_json::from_str(&text).ok()?))
         };
         match timeout(REPLY_TIMEOUT, asked).await {

@@ -1,8 +1,12 @@
 //! The outcome of one check: its name, its rule, and the violations.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt;
 
 use crate::record::{Evidence, Move, Writing};
+
+/// The number of violations that are printed for each rule.
+const SHOWN: usize = 4;
 
 /// How often a rule was checked, and its violations.
 #[derive(Debug, Default)]
@@ -31,6 +35,21 @@ impl Check {
         if !holds {
             self.broken.push(otherwise());
         }
+    }
+}
+
+impl fmt::Display for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (id, n, n_broken) = (self.id, self.n, self.broken.len());
+        writeln!(
+            f,
+            "  {id:4} checked {n:7} times, violated {n_broken:3}: {}",
+            self.rule
+        )?;
+        for violation in self.broken.iter().take(SHOWN) {
+            writeln!(f, "         {violation}")?;
+        }
+        Ok(())
     }
 }
 
@@ -126,7 +145,11 @@ pub fn is_final(state: &str) -> bool {
 pub mod example {
     //! A small record without violations, which tests change.
 
-    use crate::record::{Evidence, Fault, Move, Post, PostAttempt, Rules, Writing};
+    use crate::record::{
+        ClientLog, DatabaseSample, Evidence, Fault, Line, Move, Note, Post, PostAttempt, ReadBack,
+        ReceivedEvent, Rules, Writing,
+    };
+    use crate::stored_record::{StoredLine, StoredState};
 
     /// A transition of the run `r1` of conversation 1.
     pub fn step(n: i64, tx: i64, was: &str, became: &str) -> Move {
@@ -209,19 +232,72 @@ pub mod example {
             sent_texts: vec!["reply1 yes".to_owned()],
             rules: [(1, rules)].into(),
             heads: [(1, (4, 2))].into(),
-            timelines: [(
-                1,
-                vec![
-                    (1, "user".to_owned(), "c0-1 hello".to_owned()),
-                    (2, "assistant".to_owned(), "reply1 yes".to_owned()),
-                ],
-            )]
-            .into(),
+            stored: StoredState {
+                timelines: [(
+                    1,
+                    vec![
+                        line(1, "user", "c0-1 hello"),
+                        line(2, "assistant", "reply1 yes"),
+                    ],
+                )]
+                .into(),
+                ..StoredState::default()
+            },
             n_calls: 1,
             stale_ms: 1_500,
             heartbeat_ms: 250,
             run_timeout_ms: 8_000,
             ..Evidence::default()
+        }
+    }
+
+    /// The good record, received by two tabs.
+    pub fn received() -> Evidence {
+        let mut evidence = good();
+        let snapshot = ReceivedEvent::Snapshot {
+            asked_at: 0,
+            after: Some(0),
+            rev: 4,
+            reset: false,
+            messages: vec![(11, 1), (12, 4)],
+            stream: None,
+        };
+        let durable = ReceivedEvent::Durable {
+            rev: 1,
+            kind: "message_created".to_owned(),
+            is_reduced: false,
+            digest: 7,
+            ends: None,
+            message: Some((11, 1)),
+        };
+        let note = |event| Note { at: 0, event };
+        let shown: Vec<Line> = evidence.stored.timelines[&1]
+            .iter()
+            .map(|it| it.line.clone())
+            .collect();
+        let client_log = |client| ClientLog {
+            client,
+            conversation: 1,
+            membership: 3,
+            notes: vec![note(durable.clone()), note(snapshot.clone())],
+            lines: shown.clone(),
+            ..ClientLog::default()
+        };
+        evidence.client_logs = vec![client_log(0), client_log(1)];
+        evidence.samples = vec![DatabaseSample {
+            counts: vec![(1, 2, 2)],
+        }];
+        evidence.read_backs = vec![ReadBack {
+            found: true,
+            ..ReadBack::default()
+        }];
+        evidence
+    }
+
+    fn line(seq: i64, role: &str, content: &str) -> StoredLine {
+        StoredLine {
+            line: (seq, role.to_owned(), content.to_owned()),
+            ..StoredLine::default()
         }
     }
 

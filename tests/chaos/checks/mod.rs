@@ -3,10 +3,14 @@
 
 pub mod canceled_streams;
 pub mod check;
+pub mod continuations;
 pub mod copilot;
+pub mod directors;
+pub mod human_turns;
 pub mod memories;
 pub mod message_versions;
 pub mod progress;
+pub mod received_events;
 pub mod replies;
 pub mod runs;
 pub mod sockets;
@@ -14,3 +18,4 @@ pub mod streams;
 pub mod texts;
 pub mod timelines;
 pub mod versions;
+pub mod whispers;

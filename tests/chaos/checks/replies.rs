@@ -100,7 +100,9 @@ pub fn auto_mode_ends(evidence: &Evidence) -> Check {
         "A1",
         "auto mode spends no more than its budget after a message",
     );
+    // A message to people alone is not read by the schedule.
     let mut events: Vec<(i64, i64, bool)> = of_people(evidence)
+        .filter(|it| !it.is_for_people)
         .map(|it| (it.n, it.conversation, true))
         .collect();
     let succeeded = evidence.moves.iter().filter(|it| it.became == "succeeded");
@@ -147,6 +149,20 @@ pub fn nothing_follows_a_stop(evidence: &Evidence) -> Check {
                 && it.at > stop.asked_at
                 && next.is_some_and(|next| it.n < next.n)
         });
+        // So may a round that a user started or resumed, and that waited for a person first.
+        let waited = evidence.stored.round_changes.iter().any(|it| {
+            it.conversation == stop.conversation
+                && (it.status.as_str(), it.state.as_str()) == ("active", "waiting")
+                && it.at > stop.asked_at
+                && next.is_some_and(|next| it.n < next.n)
+        });
+        // A user may skip the turn of a failed round, which then continues.
+        let skipped = evidence.skips.iter().any(|it| {
+            it.conversation == stop.conversation
+                && next.is_some_and(|next| it.asked_at <= next.at)
+                && it.answered_at.is_none_or(|at| at >= stop.asked_at)
+        });
+        let moved = moved || waited || skipped;
         check.expect(moved || !next.is_some_and(alone), || {
             format!("{stop:?} was followed by {next:?}")
         });
@@ -178,7 +194,8 @@ pub fn a_message_comes_before_auto_mode(evidence: &Evidence) -> Check {
 mod tests {
     use super::*;
     use crate::checks::check::example::{good, step, writing};
-    use crate::record::Stop;
+    use crate::record::{Skip, Stop};
+    use crate::stored_record::RoundChange;
 
     fn broken(check: fn(&Evidence) -> Check, spoil: impl FnOnce(&mut Evidence)) -> usize {
         let mut evidence = good();
@@ -294,7 +311,36 @@ mod tests {
             }
         };
 
+        let waited = |it: &mut Evidence| {
+            stopped("next_slot")(it);
+            it.stored.round_changes.push(RoundChange {
+                n: 8,
+                at: 8_500_000,
+                conversation: 1,
+                status: "active".to_owned(),
+                state: "waiting".to_owned(),
+                ..RoundChange::default()
+            });
+        };
+
         assert_eq!(broken(nothing_follows_a_stop, stopped("auto_mode")), 1);
+        assert_eq!(broken(nothing_follows_a_stop, stopped("next_slot")), 1);
+        let skipped = |asked_at: i64, answered_at: Option<i64>| {
+            move |it: &mut Evidence| {
+                stopped("next_slot")(it);
+                it.skips.push(Skip {
+                    conversation: 1,
+                    asked_at,
+                    answered_at,
+                });
+            }
+        };
+        let check = nothing_follows_a_stop;
+        assert_eq!(broken(check, waited), 0);
+        assert_eq!(broken(check, skipped(8_500_000, Some(8_600_000))), 0);
+        assert_eq!(broken(check, skipped(7_000_000, None)), 0);
+        assert_eq!(broken(check, skipped(7_000_000, Some(7_100_000))), 1);
+        assert_eq!(broken(check, skipped(9_500_000, None)), 1);
         assert_eq!(broken(nothing_follows_a_stop, stopped("resume")), 0);
     }
 }

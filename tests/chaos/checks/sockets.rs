@@ -171,6 +171,7 @@ mod tests {
         ReceivedEvent::Durable {
             rev,
             kind: "message_created".to_owned(),
+            is_reduced: false,
             digest: 1,
             ends: None,
             message: None,

@@ -212,6 +212,7 @@ mod tests {
         ReceivedEvent::Durable {
             rev: 4,
             kind: "message_created".to_owned(),
+            is_reduced: false,
             digest: 1,
             ends: Some(RUN.to_owned()),
             message: None,
