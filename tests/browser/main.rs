@@ -16,7 +16,9 @@ mod copilot;
 mod device;
 mod edits;
 mod entry;
+mod evening;
 mod files;
+mod group_play_evening;
 mod inspector;
 mod invitations;
 mod joining;
@@ -29,7 +31,6 @@ mod memories;
 mod memory_events;
 mod navigation;
 mod nodes;
-mod one_evening_scenario;
 mod out_of_character;
 mod page;
 // Its figures that are not checked here are printed by `benches/first_paint.rs`.

@@ -280,6 +280,21 @@ impl Page {
         self.run(&script).await;
     }
 
+    /// Pastes a file into the field of the composer.
+    pub async fn paste_file(&self, name: &str, media_type: &str, bytes: &[u8]) {
+        let script = format!(
+            "const transfer = new DataTransfer()
+             const bytes = Uint8Array.from(atob({}), (it) => it.charCodeAt(0))
+             transfer.items.add(new File([bytes], {}, {{ type: {} }}))
+             document.querySelector('{FIELD}').dispatchEvent(
+               new ClipboardEvent('paste', {{ bubbles: true, cancelable: true, clipboardData: transfer }}))",
+            json!(BASE64_STANDARD.encode(bytes)),
+            json!(name),
+            json!(media_type)
+        );
+        self.run(&script).await;
+    }
+
     pub async fn cdp(&self, method: &str, params: Value) -> Value {
         let answer = self.driver().cdp().send_raw(method, params).await;
         answer.unwrap_or_else(|error| panic!("{method}: {error}"))

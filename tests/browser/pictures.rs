@@ -1,28 +1,11 @@
 //! Tests of pictures in messages: button, drop and paste, descriptions, failures, and the large view.
 
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
-use crate::page::{FIELD, Page, Viewport};
+use crate::page::{FIELD, Viewport};
 use crate::support::http_client::expect;
 use crate::support::pictures::png;
 use crate::test_server::{TestServer, manual};
-
-/// Passes a file to the page as if it was pasted into the field.
-async fn paste(page: &Page, name: &str, kind: &str, bytes: &[u8]) {
-    let script = format!(
-        "const transfer = new DataTransfer()
-         const bytes = Uint8Array.from(atob({}), (it) => it.charCodeAt(0))
-         transfer.items.add(new File([bytes], {}, {{ type: {} }}))
-         const event = new ClipboardEvent('paste', {{ bubbles: true, cancelable: true, clipboardData: transfer }})
-         document.querySelector('.composer__field').dispatchEvent(event)",
-        json!(BASE64_STANDARD.encode(bytes)),
-        json!(name),
-        json!(kind),
-    );
-    page.run(&script).await;
-}
 
 const READY: &str = ".composer__picture[data-state=ready]";
 
@@ -33,7 +16,8 @@ async fn a_pasted_picture_is_described_sent_and_seen_by_others() {
     let page = test_space.page().await;
     let other = test_space.page_on(Viewport::Phone).await;
 
-    paste(&page, "cat.png", "image/png", &png(1_600, 800, 1)).await;
+    page.paste_file("cat.png", "image/png", &png(1_600, 800, 1))
+        .await;
     page.see(READY).await;
     page.see_text(".composer__pictures-notice", "gets the description")
         .await;
@@ -73,7 +57,8 @@ async fn a_message_of_pictures_alone_is_sent_and_quoted() {
 
     for seed in 0..5 {
         let name = format!("{seed}.png");
-        paste(&page, &name, "image/png", &png(40, 30, seed)).await;
+        page.paste_file(&name, "image/png", &png(40, 30, seed))
+            .await;
     }
     page.see_text(".toast", "at most 4 pictures").await;
     page.truth(
@@ -106,7 +91,8 @@ async fn a_refused_picture_says_why_and_a_failed_one_can_be_sent_again() {
     let page = test_space.page_on(Viewport::Phone).await;
     page.see(FIELD).await;
 
-    paste(&page, "fake.png", "image/png", b"not a picture").await;
+    page.paste_file("fake.png", "image/png", b"not a picture")
+        .await;
     page.see_text(
         ".composer__picture-problem",
         "is not a PNG, JPEG, WebP or GIF",
@@ -133,7 +119,8 @@ async fn a_refused_picture_says_why_and_a_failed_one_can_be_sent_again() {
     page.click("[aria-label='Remove large.jpg']").await;
 
     page.offline(true).await;
-    paste(&page, "cat.png", "image/png", &png(64, 48, 1)).await;
+    page.paste_file("cat.png", "image/png", &png(64, 48, 1))
+        .await;
     page.see(".composer__picture[data-state=failed]").await;
     page.offline(false).await;
     page.click(".composer__picture-retry").await;
@@ -162,7 +149,7 @@ async fn a_dropped_card_is_offered_as_import_and_as_picture() {
     let path = format!("/api/characters/{}/export?format=png", ada["id"]);
     let card = crate::support::file_uploads::fetch(&test_space.ann, &path).await;
 
-    paste(&page, "ada.png", "image/png", &card).await;
+    page.paste_file("ada.png", "image/png", &card).await;
     page.see_text("dialog", "Ada").await;
     page.click_text("dialog button", "Add as a picture").await;
 
