@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::record::{Post, StoredFact};
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::fake_provider::script::ResponseScript;
+use crate::text_keys;
 
 /// One of this many posts of a user is a sentence about a person.
 pub const EVERY: usize = 4;
@@ -13,6 +14,8 @@ pub const EVERY: usize = 4;
 const MAX_MEMORIES: usize = 10;
 /// The beginning of the instructions of a request to extract memories.
 const EXTRACTION: &str = "You maintain the long-term memory of a chat.";
+/// The beginnings of the instructions of requests for summaries.
+const SUMMARIES: [&str; 2] = ["You summarize a part of", "You maintain the summary of"];
 /// The text after the key in a sentence and in each memory of it, so that no key is the beginning
 /// of another one.
 const MARK: &str = " keeps a boat";
@@ -64,10 +67,27 @@ pub fn extraction(request: &Value, n: usize) -> Option<ResponseScript> {
     })
 }
 
+/// Returns the answer to a request for a summary; `None` for another request. The summary repeats the
+/// whispers in the request, so that a prompt with a summary shows from which messages it was made.
+pub fn summary(request: &Value, n: usize) -> Option<ResponseScript> {
+    let system = request["messages"][0]["content"].as_str()?;
+    if !SUMMARIES.iter().any(|it| system.starts_with(it)) {
+        return None;
+    }
+    let whispers = text_keys::whispers_in(request["messages"][1]["content"].as_str()?);
+    let whispers = whispers.iter().map(|it| text_keys::whisper(it, "."));
+    let text = format!(
+        "They talked, says summary {n}. {}",
+        whispers.collect::<Vec<_>>().join(" ")
+    );
+    Some(ResponseScript::say(&json!({ "summary": text }).to_string()))
+}
+
 /// Makes the waiting tasks due and queues the failed ones again, as "Learn now" does. Returns how many tasks
 /// are left.
 pub async fn hasten(facts: &mut DatabaseFacts) -> i64 {
-    let sql = "UPDATE memory_tasks SET status = 'queued', attempt = 0, run_after = 0 \
+    let sql = "UPDATE memory_tasks SET status = 'queued', run_after = 0, \
+        attempt = CASE WHEN status = 'failed' THEN 0 ELSE attempt END \
         WHERE status = 'failed' OR (status = 'queued' AND run_after > 0)";
     facts.execute(sql).await;
     facts.number(UNFINISHED).await
@@ -108,7 +128,9 @@ fn column(row: &[Option<String>], at: usize) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::{key_in, sentence};
+    use serde_json::json;
+
+    use super::{key_in, sentence, summary};
 
     #[test]
     fn a_key_is_found_in_the_sentence_the_snippet_and_the_memory() {
@@ -118,5 +140,14 @@ mod tests {
         assert_eq!(key_in(&snippet), Some("c1-12"));
         assert_eq!(key_in("c1-12 keeps a boat, says answer 7."), Some("c1-12"));
         assert_eq!(key_in("c1-12 says something of its own"), None);
+    }
+
+    #[test]
+    fn only_a_request_for_a_summary_gets_one() {
+        let request = |system: &str| json!({"messages": [{"role": "system", "content": system}, {"role": "user", "content": "{}"}]});
+
+        assert!(summary(&request("You summarize a part of a talk."), 1).is_some());
+        assert!(summary(&request("You maintain the summary of a talk."), 1).is_some());
+        assert!(summary(&request("You are Ada."), 1).is_none());
     }
 }

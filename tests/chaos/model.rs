@@ -27,7 +27,7 @@ pub struct Model {
 #[derive(Default)]
 struct RepliesSent {
     texts: Vec<String>,
-    n_extractions: usize,
+    n_of_memory: usize,
     n_faults: usize,
     n_choices: usize,
     calls: Vec<ModelCall>,
@@ -43,15 +43,15 @@ impl Model {
         let note = Arc::clone(&sent);
         upstream.answer_with(move |request| {
             n += 1;
-            let extraction = facts::extraction(request, n);
-            note.lock().n_extractions += usize::from(extraction.is_some());
+            let of_memory = facts::extraction(request, n).or_else(|| facts::summary(request, n));
+            note.lock().n_of_memory += usize::from(of_memory.is_some());
             let offered = speaker_choices::offered(request);
             note.lock().n_choices += usize::from(offered.is_some());
             if rng.random_range(0..100) < FAULT_PERCENT {
                 note.lock().n_faults += 1;
                 return faulty_response(&mut rng, n);
             }
-            if let Some(script) = extraction {
+            if let Some(script) = of_memory {
                 return script;
             }
             let whispers = text_keys::whispers_in(&request.to_string());
@@ -78,7 +78,7 @@ impl Model {
     /// Returns the number of requests for replies.
     pub fn n_calls(&self) -> usize {
         let sent = self.sent.lock();
-        self.upstream.n_requests() - sent.n_extractions - sent.n_choices
+        self.upstream.n_requests() - sent.n_of_memory - sent.n_choices
     }
 
     /// Returns the number of requests to choose a speaker.

@@ -10,11 +10,10 @@ use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::facts;
 use crate::record::{Post, PostAttempt, PromisedText, ReadBack, Skip, Stop, now};
 use crate::spaces::{SignedInUser, SpaceConversation};
 use crate::tabs::Tab;
-use crate::text_keys;
+use crate::{facts, text_keys};
 
 /// The time without an event after which a user connects to another node.
 const REPLY_TIMEOUT: Duration = Duration::from_millis(2_500);
