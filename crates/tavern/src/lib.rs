@@ -10,6 +10,7 @@
 //! | [`lorebook`] | the lorebook engine |
 //! | [`lorebook_files`] | lorebook files of several tools |
 //! | [`macros`] | parsing and expansion of macros |
+//! | [`pattern`] | regular expressions with the meaning of JavaScript |
 //! | [`personas`] | persona backups: reading and writing |
 //! | [`pictures`] | pictures from outside: decoding within limits, pictures of messages |
 //! | [`presets`] | presets and their files |
@@ -22,6 +23,7 @@ pub mod import_warning;
 pub mod lorebook;
 pub mod lorebook_files;
 pub mod macros;
+pub mod pattern;
 pub mod personas;
 pub mod pictures;
 pub mod presets;
