@@ -13,7 +13,7 @@ use crate::lorebook::engine_lorebook::{
 use crate::lorebook::key_search::{EntryScope, KeySearch, SearchKey, WordBoundary};
 use crate::lorebook::scan_request::{LoreInsertionStrategy, ScanRequest, ScanSettings};
 use crate::lorebook::scan_result::EntryRef;
-use crate::lorebook::{decorators, pattern};
+use crate::lorebook::{decorators, pattern_key};
 
 /// The maximum number of pattern keys in one lorebook.
 pub const MAX_PATTERNS: usize = 200;
@@ -274,7 +274,7 @@ impl KeyCompiler<'_, '_, '_> {
         }
         let settings = &self.scan.settings;
         let is_exact = self.entry.case_sensitive.unwrap_or(settings.case_sensitive);
-        let literal = pattern::parse_literal(text);
+        let literal = pattern_key::parse_literal(text);
         if literal.is_none() && !self.entry.use_regex {
             let bounds = match self.whole_words.unwrap_or(settings.whole_words) {
                 false => WordBoundary::None,

@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use aho_corasick::AhoCorasick;
 
-use crate::lorebook::pattern;
-use crate::lorebook::pattern::Pattern;
+use crate::lorebook::pattern_key;
+use crate::lorebook::pattern_key::Pattern;
 use crate::lorebook::scan_budget::{STEPS_PER_MATCH, ScanBudget};
 
 /// The maximum total text in which plain keys are searched, in bytes.
@@ -176,7 +176,7 @@ impl KeySearch {
     pub fn compile_pattern_key(&self, text: &str, body: &str, flags: &str) -> Option<SearchKey> {
         Some(SearchKey {
             text: text.to_owned(),
-            kind: KeyKind::Pattern(pattern::compile(body, flags)?),
+            kind: KeyKind::Pattern(pattern_key::compile(body, flags)?),
         })
     }
 
@@ -198,7 +198,7 @@ impl KeySearch {
         &self,
         key: &SearchKey,
         view: EntryScope,
-    ) -> Result<bool, pattern::PatternError> {
+    ) -> Result<bool, pattern_key::PatternError> {
         match &key.kind {
             KeyKind::Plain {
                 word,
@@ -211,11 +211,11 @@ impl KeySearch {
             KeyKind::Pattern(pattern) => {
                 let text = self.visible_text(view);
                 if !self.budget.spend(pattern.n_steps(text.len())) || self.budget.is_exhausted() {
-                    return Err(pattern::PatternError::TooSlow);
+                    return Err(pattern_key::PatternError::TooSlow);
                 }
                 let found = pattern.is_match(&text);
                 if found.is_err() {
-                    self.budget.spend(pattern::STEPS_CHARGED_ON_ABORT);
+                    self.budget.spend(pattern_key::STEPS_CHARGED_ON_ABORT);
                 }
                 found
             }

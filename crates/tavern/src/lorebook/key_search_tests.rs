@@ -1,7 +1,7 @@
 //! Tests of the key search: scopes, word boundaries, limits and the budget.
 
 use super::{EntryScope, KeySearch, ScanZone, WordBoundary};
-use crate::lorebook::pattern::{PatternError, STEPS_CHARGED_ON_ABORT};
+use crate::lorebook::pattern_key::{PatternError, STEPS_CHARGED_ON_ABORT};
 use crate::lorebook::scan_budget::{MAX_STEPS, STEPS_PER_MATCH};
 
 fn scope(depth: usize) -> EntryScope {

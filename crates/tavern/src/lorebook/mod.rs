@@ -12,7 +12,7 @@ pub mod engine;
 pub mod engine_lorebook;
 pub mod inclusion_groups;
 pub mod key_search;
-pub mod pattern;
+pub mod pattern_key;
 pub mod scan_budget;
 pub mod scan_pass;
 pub mod scan_request;

@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::lorebook::pattern;
+use crate::lorebook::pattern_key;
 use crate::lorebook_files::lenient_json;
 
 /// Fields of a world info file, with their names in `extensions`.
@@ -256,9 +256,9 @@ fn write_pattern_keys(entry: &mut Map<String, Value>) {
     let flags = if is_exact { "" } else { "i" };
     for field in ["keys", "secondary_keys"] {
         let keys = lenient_json::texts(entry.get(field)).into_iter();
-        let keys = keys.map(|key| match pattern::parse_literal(&key) {
+        let keys = keys.map(|key| match pattern_key::parse_literal(&key) {
             Some(_) => key,
-            None => format!("/{}/{flags}", pattern::escape_slashes(&key)),
+            None => format!("/{}/{flags}", pattern_key::escape_slashes(&key)),
         });
         let keys: Vec<String> = keys.collect();
         entry.insert(field.to_owned(), json!(keys));

@@ -249,5 +249,5 @@ fn is_repetition(after: &str) -> bool {
 }
 
 #[cfg(test)]
-#[path = "pattern_tests.rs"]
+#[path = "pattern_key_tests.rs"]
 mod tests;
