@@ -129,7 +129,7 @@ on_sqlite! {
         let answer = expect(200, admin.post(&format!("{}/test", path_of(&lorebook)), json!({"text": "Hm."})).await);
         assert_eq!(answer["warnings"].as_array().unwrap().len(), 1);
         assert_eq!(answer["warnings_coded"], json!([
-            {"code": "lore_key_no_pattern", "params": {"entry": "Broken", "book": "Harbor", "key": "/(/"}},
+            {"code": "lore_key_no_pattern", "params": {"entry": "Broken", "book": "Harbor", "key": "/(/", "reason": "unterminated group at 1"}},
         ]));
         app.close().await;
     }
@@ -244,7 +244,7 @@ on_sqlite! {
         for prompt in [&sent, &seen] {
             assert_eq!(prompt["warnings"].as_array().unwrap().len(), 1, "{prompt}");
             assert_eq!(prompt["warnings_coded"], json!([
-                {"code": "lore_key_no_pattern", "params": {"entry": "Broken", "book": "The coast", "key": "/(/"}},
+                {"code": "lore_key_no_pattern", "params": {"entry": "Broken", "book": "The coast", "key": "/(/", "reason": "unterminated group at 1"}},
             ]));
         }
         let mut activated: Vec<_> = sent["lore"].as_array().unwrap().iter().map(|it| {

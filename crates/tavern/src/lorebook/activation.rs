@@ -60,7 +60,7 @@ impl ActivationCheck<'_, '_> {
                 return Ok(ActivationReason::Sticky);
             }
             match &prepared.invalid_key {
-                Some(key) => Err(SkipReason::InvalidPattern(key.clone())),
+                Some((key, _)) => Err(SkipReason::InvalidPattern(key.clone())),
                 None => self.check_keys(prepared, self.scope(prepared)),
             }
         })
@@ -165,7 +165,10 @@ impl ActivationCheck<'_, '_> {
 
     fn is_found(&self, key: &SearchKey, view: EntryScope) -> Result<bool, SkipReason> {
         let found = self.search.is_found(key, view);
-        found.map_err(|_| SkipReason::TooSlow(key.text.chars().take(80).collect()))
+        found.map_err(|limit| SkipReason::TooSlow {
+            key: key.text.chars().take(80).collect(),
+            limit,
+        })
     }
 
     /// Returns the score for group scoring: the matched keys that count under the entry's logic.

@@ -11,12 +11,12 @@ use crate::lorebook::engine_lorebook::{
     InsertionPosition, Lorebook, LorebookEntry, LorebookSource,
 };
 use crate::lorebook::key_search::{EntryScope, KeySearch, SearchKey, WordBoundary};
+use crate::lorebook::scan_budget::{MAX_MATCHES, MAX_PATTERN_STEPS, SearchLimit};
 use crate::lorebook::scan_request::{LoreInsertionStrategy, ScanRequest, ScanSettings};
 use crate::lorebook::scan_result::EntryRef;
 use crate::lorebook::{decorators, pattern_key};
+use crate::pattern::syntax::syntax_error::PatternSyntaxError;
 
-/// The maximum number of pattern keys in one lorebook.
-pub const MAX_PATTERNS: usize = 200;
 /// The priority of an entry without one; other tools write the same default.
 const DEFAULT_PRIORITY: i64 = 10;
 
@@ -34,19 +34,17 @@ pub struct CompiledEntry<'a> {
     pub additional_keys: Vec<SearchKey>,
     pub exclude_keys: Vec<SearchKey>,
     pub exclude_keys_all: Vec<SearchKey>,
-    /// A key that is not a valid pattern.
-    pub invalid_key: Option<String>,
+    /// A key that is not a valid pattern, and why.
+    pub invalid_key: Option<(String, PatternSyntaxError)>,
 }
 
 /// Why a key disables its entry.
 #[derive(Clone, Copy)]
-pub enum KeyProblem {
-    /// It is not a valid pattern, or too large.
-    InvalidPattern,
-    /// The lorebook already has `MAX_PATTERNS` patterns.
-    TooManyPatterns,
-    /// The search for it was aborted because it took too long.
-    TooSlow,
+pub enum KeyProblem<'p> {
+    /// It is not a valid pattern.
+    InvalidPattern(&'p PatternSyntaxError),
+    /// The search for it was aborted.
+    TooSlow(SearchLimit),
 }
 
 /// Compiles all entries of a scan, by precedence. Adds problems to `warnings`.
@@ -58,16 +56,11 @@ pub fn compile_all<'a>(
     let mut seen = HashSet::new();
     let books = scan.lorebooks.iter().filter(|it| seen.insert(&it.key));
     let mut all = Vec::new();
-    for book in books {
-        let mut n_patterns = 0;
+    for (number, book) in books.enumerate() {
         for entry in &book.entries {
-            let prepared = CompiledEntry::new(scan, search, book, entry, &mut n_patterns);
-            if let Some(key) = &prepared.invalid_key {
-                let why = match n_patterns > MAX_PATTERNS {
-                    true => KeyProblem::TooManyPatterns,
-                    false => KeyProblem::InvalidPattern,
-                };
-                warnings.push(prepared.warning(why, key));
+            let prepared = CompiledEntry::new(scan, search, (number, book), entry);
+            if let Some((key, error)) = &prepared.invalid_key {
+                warnings.push(prepared.warning(KeyProblem::InvalidPattern(error), key));
             }
             all.push(prepared);
         }
@@ -97,9 +90,8 @@ impl<'a> CompiledEntry<'a> {
     fn new(
         scan: &ScanRequest<'a>,
         search: &mut KeySearch,
-        lorebook: &'a Lorebook,
+        (number, lorebook): (usize, &'a Lorebook),
         entry: &'a LorebookEntry,
-        n_patterns: &mut usize,
     ) -> Self {
         let (decorators, content) = decorators::split(&entry.content);
         let mut reader = KeyCompiler {
@@ -107,7 +99,7 @@ impl<'a> CompiledEntry<'a> {
             search,
             entry,
             whole_words: decorators.whole_words.or(entry.whole_words),
-            n_patterns,
+            lorebook: number,
             invalid_key: None,
         };
         Self {
@@ -227,21 +219,27 @@ impl<'a> CompiledEntry<'a> {
             format!("\"{name}\" of \"{book}\" is inactive because of its key {key}: {reason}.")
         };
         let warning = match problem {
-            KeyProblem::InvalidPattern => ImportWarning::new(
+            KeyProblem::InvalidPattern(error) => ImportWarning::new(
                 "lore_key_no_pattern",
-                sentence("it is not a valid regular expression, or is too large"),
+                sentence(&format!("it is not a valid regular expression: {error}")),
+            )
+            .with("reason", error.to_string()),
+            KeyProblem::TooSlow(SearchLimit::Pattern) => ImportWarning::new(
+                "lore_key_too_slow",
+                sentence(&format!("it needs more than {MAX_PATTERN_STEPS} steps")),
+            )
+            .with("n", MAX_PATTERN_STEPS),
+            KeyProblem::TooSlow(SearchLimit::Lorebook) => ImportWarning::new(
+                "lore_book_too_slow",
+                sentence("the regular expressions of the lorebook need more steps than it may use"),
             ),
-            KeyProblem::TooManyPatterns => ImportWarning::new(
-                "lore_key_too_many",
+            KeyProblem::TooSlow(SearchLimit::Matches) => ImportWarning::new(
+                "lore_keys_too_frequent",
                 sentence(&format!(
-                    "the lorebook has more than {MAX_PATTERNS} regular expressions"
+                    "keys occur more than {MAX_MATCHES} times in the texts"
                 )),
             )
-            .with("n", MAX_PATTERNS),
-            KeyProblem::TooSlow => ImportWarning::new(
-                "lore_key_too_slow",
-                sentence("matching the keyword took too long"),
-            ),
+            .with("n", MAX_MATCHES),
         };
         let named = warning.with("entry", name.as_str());
         named.with("book", book.as_str()).with("key", key)
@@ -249,16 +247,17 @@ impl<'a> CompiledEntry<'a> {
 }
 
 /// Compiles key texts into search keys.
-struct KeyCompiler<'r, 's, 'a> {
-    scan: &'r ScanRequest<'a>,
+struct KeyCompiler<'s, 'a> {
+    scan: &'s ScanRequest<'a>,
     search: &'s mut KeySearch,
     entry: &'a LorebookEntry,
     whole_words: Option<bool>,
-    n_patterns: &'r mut usize,
-    invalid_key: Option<String>,
+    /// The number of the lorebook in the scan.
+    lorebook: usize,
+    invalid_key: Option<(String, PatternSyntaxError)>,
 }
 
-impl KeyCompiler<'_, '_, '_> {
+impl KeyCompiler<'_, '_> {
     fn compile_all(&mut self, texts: &[String]) -> Vec<SearchKey> {
         texts.iter().filter_map(|it| self.compile(it)).collect()
     }
@@ -283,16 +282,14 @@ impl KeyCompiler<'_, '_, '_> {
             };
             return Some(self.search.add_plain_key(text, is_exact, bounds));
         }
-        *self.n_patterns += 1;
         let (body, flags) = literal.unwrap_or((text, if is_exact { "" } else { "i" }));
-        let key = match *self.n_patterns > MAX_PATTERNS {
-            true => None,
-            false => self.search.compile_pattern_key(text, body, flags),
-        };
-        if key.is_none() {
-            let short: String = text.chars().take(80).collect();
-            self.invalid_key.get_or_insert(short);
+        match pattern_key::compile(body, flags) {
+            Ok(pattern) => Some(self.search.add_pattern_key(text, pattern, self.lorebook)),
+            Err(error) => {
+                let short = text.chars().take(80).collect();
+                self.invalid_key.get_or_insert((short, error));
+                None
+            }
         }
-        key
     }
 }

@@ -55,7 +55,7 @@ struct ScanState<'s, 'a> {
 
 impl<'s, 'a> ScanState<'s, 'a> {
     fn new(scan: &'s ScanRequest<'a>) -> Self {
-        let (mut search, mut warnings) = (KeySearch::new(), Vec::new());
+        let (mut search, mut warnings) = (KeySearch::new(scan.lorebooks.len()), Vec::new());
         let entries = compiled_entry::compile_all(scan, &mut search, &mut warnings);
         let mut timed = scan.timed_effects.clone();
         let by_key: HashMap<&str, _> = entries
@@ -340,8 +340,9 @@ impl<'s, 'a> ScanState<'s, 'a> {
             let (EntryState::Inactive(because) | EntryState::Excluded(because)) = state else {
                 continue;
             };
-            if let SkipReason::TooSlow(key) = &because {
-                self.warnings.push(it.warning(KeyProblem::TooSlow, key));
+            if let SkipReason::TooSlow { key, limit } = &because {
+                let problem = KeyProblem::TooSlow(*limit);
+                self.warnings.push(it.warning(problem, key));
             }
             let entry = it.entry_ref();
             not_fired.push(SkippedEntry {

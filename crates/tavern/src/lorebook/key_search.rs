@@ -1,5 +1,6 @@
 //! Searches the texts of a scan for the keys of all lorebooks: for all plain keys at once (one
-//! automaton for each case rule), and for each pattern separately.
+//! automaton for each case rule), and for each pattern separately. A pattern is executed only if the
+//! literals that it requires are found, which are searched like plain keys.
 //!
 //! Texts are searched when they are needed, and matches are stored with their position. So each
 //! entry can have its own depth and texts, and a pass with a greater depth reads only new messages.
@@ -14,14 +15,16 @@ use std::sync::Arc;
 
 use aho_corasick::AhoCorasick;
 
-use crate::lorebook::pattern_key;
-use crate::lorebook::pattern_key::Pattern;
-use crate::lorebook::scan_budget::{STEPS_PER_MATCH, ScanBudget};
+use crate::lorebook::pattern_key::PatternKey;
+use crate::lorebook::scan_budget::{ScanBudget, SearchLimit};
+use crate::pattern::js_pattern::JsPattern;
+use crate::pattern::matcher::Matcher;
+use crate::pattern::pattern_text::PatternText;
 
 /// The maximum total text in which plain keys are searched, in bytes.
 const MAX_TEXT: usize = 1024 * 1024;
 /// The maximum text that a pattern searches, in bytes.
-const MAX_PATTERN_TEXT: usize = 32 * 1024;
+const MAX_PATTERN_TEXT: usize = 64 * 1024;
 /// Starts each message in the text for patterns, so that no match spans two messages by accident.
 const TEXT_SEPARATOR: char = '\u{1}';
 
@@ -40,7 +43,11 @@ enum KeyKind {
         is_exact: bool,
         bounds: WordBoundary,
     },
-    Pattern(Arc<Pattern>),
+    Pattern {
+        pattern: Rc<PatternKey>,
+        /// The words of which at least one in each list is in every text with a match.
+        required: Vec<Vec<usize>>,
+    },
 }
 
 /// The word boundary that a key requires on both sides.
@@ -85,7 +92,8 @@ pub struct KeySearch {
     scanned_texts: Vec<(ScanZone, String)>,
     n_bytes: usize,
     budget: ScanBudget,
-    visible_text: RefCell<HashMap<(EntryScope, usize), Rc<str>>>,
+    visible_text: RefCell<HashMap<(EntryScope, usize), Rc<PatternText>>>,
+    matcher: RefCell<Matcher>,
 }
 
 /// Plain keys with the same case rule, and their matches.
@@ -138,15 +146,16 @@ impl KeyMatch {
 }
 
 impl KeySearch {
-    /// Creates an empty search.
-    pub fn new() -> Self {
+    /// Creates an empty search for the keys of this number of lorebooks.
+    pub fn new(n_lorebooks: usize) -> Self {
         Self {
             folded: KeyGroup::default(),
             exact: KeyGroup::default(),
             scanned_texts: Vec::new(),
             n_bytes: 0,
-            budget: ScanBudget::new(),
+            budget: ScanBudget::new(n_lorebooks),
             visible_text: RefCell::default(),
+            matcher: RefCell::default(),
         }
     }
 
@@ -172,12 +181,24 @@ impl KeySearch {
         }
     }
 
-    /// Compiles a pattern key. Returns `None` if the pattern is invalid.
-    pub fn compile_pattern_key(&self, text: &str, body: &str, flags: &str) -> Option<SearchKey> {
-        Some(SearchKey {
+    /// Adds a pattern key of the lorebook with this number. Must be called before the first text is
+    /// searched.
+    pub fn add_pattern_key(
+        &mut self,
+        text: &str,
+        pattern: Arc<JsPattern>,
+        lorebook: usize,
+    ) -> SearchKey {
+        let mut add = |literals: &Vec<String>| {
+            let words = literals.iter().cloned();
+            words.map(|it| self.folded.index_of(it)).collect()
+        };
+        let required = pattern.required_literals.iter().map(&mut add).collect();
+        let pattern = Rc::new(PatternKey::new(pattern, lorebook));
+        SearchKey {
             text: text.to_owned(),
-            kind: KeyKind::Pattern(pattern_key::compile(body, flags)?),
-        })
+            kind: KeyKind::Pattern { pattern, required },
+        }
     }
 
     /// Searches all plain keys in a text.
@@ -193,12 +214,11 @@ impl KeySearch {
         self.scanned_texts.push((zone, text.to_owned()));
     }
 
-    /// Returns whether the key is in the texts of a scope, or `Err` if the search was aborted.
-    pub fn is_found(
-        &self,
-        key: &SearchKey,
-        view: EntryScope,
-    ) -> Result<bool, pattern_key::PatternError> {
+    /// Returns whether the key is in the texts of a scope.
+    ///
+    /// # Errors
+    /// Returns the limit that the search has reached before it found the key.
+    pub fn is_found(&self, key: &SearchKey, view: EntryScope) -> Result<bool, SearchLimit> {
         match &key.kind {
             KeyKind::Plain {
                 word,
@@ -206,24 +226,30 @@ impl KeySearch {
                 bounds,
             } => {
                 let words = if *is_exact { &self.exact } else { &self.folded };
-                Ok(words.found[*word][*bounds as usize].is_visible_in(view))
+                match words.found[*word][*bounds as usize].is_visible_in(view) {
+                    false if !self.budget.has_matches_left() => Err(SearchLimit::Matches),
+                    is_found => Ok(is_found),
+                }
             }
-            KeyKind::Pattern(pattern) => {
-                let text = self.visible_text(view);
-                if !self.budget.spend(pattern.n_steps(text.len())) || self.budget.is_exhausted() {
-                    return Err(pattern_key::PatternError::TooSlow);
+            KeyKind::Pattern { pattern, required } => {
+                if !self.has_required_words(required, view) {
+                    return Ok(false);
                 }
-                let found = pattern.is_match(&text);
-                if found.is_err() {
-                    self.budget.spend(pattern_key::STEPS_CHARGED_ON_ABORT);
-                }
-                found
+                pattern.is_match(&self.visible_text(view), &self.matcher, &self.budget)
             }
         }
     }
 
+    fn has_required_words(&self, required: &[Vec<usize>], view: EntryScope) -> bool {
+        let is_found = |word: &usize| {
+            self.folded.found[*word][WordBoundary::None as usize].is_visible_in(view)
+        };
+        // When the search for words was aborted, a missing word proves nothing.
+        !self.budget.has_matches_left() || required.iter().all(|any| any.iter().any(is_found))
+    }
+
     /// Returns all texts of a scope as one, newest first.
-    fn visible_text(&self, view: EntryScope) -> Rc<str> {
+    fn visible_text(&self, view: EntryScope) -> Rc<PatternText> {
         let key = (view, self.scanned_texts.len());
         if let Some(joined) = self.visible_text.borrow().get(&key) {
             return joined.clone();
@@ -247,15 +273,9 @@ impl KeySearch {
                 break;
             }
         }
-        let joined: Rc<str> = joined.into();
+        let joined = Rc::new(PatternText::new(&joined));
         self.visible_text.borrow_mut().insert(key, joined.clone());
         joined
-    }
-}
-
-impl Default for KeySearch {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
@@ -274,7 +294,7 @@ impl KeyGroup {
         })
     }
 
-    fn scan_text(&mut self, zone: ScanZone, text: &str, effort: &ScanBudget) {
+    fn scan_text(&mut self, zone: ScanZone, text: &str, budget: &ScanBudget) {
         if self.words.is_empty() || text.is_empty() {
             return;
         }
@@ -286,8 +306,8 @@ impl KeyGroup {
         let Some(automaton) = &self.automaton else {
             return;
         };
-        for (n, found) in automaton.find_overlapping_iter(text).enumerate() {
-            if !effort.spend(STEPS_PER_MATCH) || (n % 4096 == 4095 && effort.is_exhausted()) {
+        for found in automaton.find_overlapping_iter(text) {
+            if !budget.spend_match() {
                 return;
             }
             let [plain, words, ascii] = &mut self.found[found.pattern().as_usize()];

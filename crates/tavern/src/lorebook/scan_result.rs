@@ -7,6 +7,7 @@ use base::ids::{LorebookEntryId, LorebookId};
 
 use crate::import_warning::ImportWarning;
 use crate::lorebook::engine_lorebook::InsertionPosition;
+use crate::lorebook::scan_budget::SearchLimit;
 use crate::lorebook::timed_effects::TimedEffects;
 
 /// The result of a scan.
@@ -104,8 +105,11 @@ pub enum SkipReason {
     Decorator,
     /// This key is not a valid pattern.
     InvalidPattern(String),
-    /// The search for this key was aborted.
-    TooSlow(String),
+    /// The search for this key was aborted because of a limit.
+    TooSlow {
+        key: String,
+        limit: SearchLimit,
+    },
     /// It has no keys, and nothing else activates it.
     NoKeys,
     /// None of its keys was found.
@@ -137,7 +141,7 @@ impl fmt::Display for SkipReason {
             Self::DisabledAfterMatch => f.write_str("done_after_match"),
             Self::Decorator => f.write_str("decorator: @@dont_activate"),
             Self::InvalidPattern(key) => write!(f, "bad_pattern: {key}"),
-            Self::TooSlow(key) => write!(f, "too_slow: {key}"),
+            Self::TooSlow { key, .. } => write!(f, "too_slow: {key}"),
             Self::NoKeys => f.write_str("no_keys"),
             Self::NoKey => f.write_str("no_key"),
             Self::Excluded(key) => write!(f, "excluded: {key}"),
@@ -158,9 +162,10 @@ impl SkipReason {
             Self::Delay(_) | Self::Cooldown => 1,
             Self::WaitsForRecursion => 2,
             Self::Replies | Self::DisabledAfterMatch | Self::Decorator => 3,
-            Self::InvalidPattern(_) | Self::TooSlow(_) | Self::NoKeys => 4,
+            Self::InvalidPattern(_) | Self::NoKeys => 4,
             Self::NoKey => 5,
-            Self::Excluded(_) | Self::Secondary => 6,
+            // An aborted search is reported even if an earlier pass had checked all keys.
+            Self::Excluded(_) | Self::Secondary | Self::TooSlow { .. } => 6,
             Self::Group(_) => 7,
             Self::Probability(_) | Self::Budget | Self::LorebookBudget => 8,
         }

@@ -104,8 +104,12 @@ fn wildcard_pattern(key: &str) -> String {
         match sign {
             '*' => pattern.push_str(r"\w*"),
             '?' => pattern.push_str(r"\w"),
-            '/' => pattern.push_str(r"\/"),
-            sign => pattern.push_str(&regex::escape(&sign.to_string())),
+            sign => {
+                if r"^$\.+()[]{}|/".contains(sign) {
+                    pattern.push('\\');
+                }
+                pattern.push(sign);
+            }
         }
     }
     pattern + r"\b/i"

@@ -87,10 +87,13 @@ export default {
   "warning.summary_conversation_unknown": "The file does not contain the conversation of this summary.",
   "warning.summary_no_place": "The messages of this summary are missing in its conversation, or already have a summary.",
   "warning.lore_key_no_pattern":
-    "“{entry}” of “{book}” is not activated: its keyword {key} is not a valid regular expression, or is too large.",
-  "warning.lore_key_too_many":
-    "“{entry}” of “{book}” is not activated: with its keyword {key}, the lorebook has more than {n} regular expressions.",
-  "warning.lore_key_too_slow": "“{entry}” of “{book}” is not activated: matching its keyword {key} took too long.",
+    "“{entry}” of “{book}” is not activated: its keyword {key} is not a valid regular expression ({reason}).",
+  "warning.lore_key_too_slow":
+    "“{entry}” of “{book}” is not activated: its keyword {key} needs more than {n} steps.",
+  "warning.lore_book_too_slow":
+    "“{entry}” of “{book}” is not activated: with its keyword {key}, the regular expressions of the lorebook need too many steps.",
+  "warning.lore_keys_too_frequent":
+    "“{entry}” of “{book}” is not activated: its keyword {key} was not searched, because keywords occur more than {n} times.",
   "warning_kind.null": "empty",
   "warning_kind.boolean": "true or false",
   "warning_kind.number": "a number",
