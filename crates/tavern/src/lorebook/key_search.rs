@@ -102,7 +102,8 @@ struct KeyGroup {
     numbers: HashMap<String, usize>,
     words: Vec<String>,
     automaton: Option<AhoCorasick>,
-    found: Vec<[KeyMatch; 3]>,
+    /// For each word and word boundary, if a key requires it.
+    found: Vec<[Option<KeyMatch>; 3]>,
 }
 
 /// Where a key was found.
@@ -171,7 +172,7 @@ impl KeySearch {
             bounds => bounds,
         };
         let kind = KeyKind::Plain {
-            word: words.index_of(folded),
+            word: words.index_of(folded, bounds),
             is_exact,
             bounds,
         };
@@ -191,7 +192,8 @@ impl KeySearch {
     ) -> SearchKey {
         let mut add = |literals: &Vec<String>| {
             let words = literals.iter().cloned();
-            words.map(|it| self.folded.index_of(it)).collect()
+            let add = |word| self.folded.index_of(word, WordBoundary::None);
+            words.map(add).collect()
         };
         let required = pattern.required_literals.iter().map(&mut add).collect();
         let pattern = Rc::new(PatternKey::new(pattern, lorebook));
@@ -226,7 +228,7 @@ impl KeySearch {
                 bounds,
             } => {
                 let words = if *is_exact { &self.exact } else { &self.folded };
-                match words.found[*word][*bounds as usize].is_visible_in(view) {
+                match words.is_found(*word, *bounds, view) {
                     false if !self.budget.has_matches_left() => Err(SearchLimit::Matches),
                     is_found => Ok(is_found),
                 }
@@ -241,9 +243,7 @@ impl KeySearch {
     }
 
     fn has_required_words(&self, required: &[Vec<usize>], view: EntryScope) -> bool {
-        let is_found = |word: &usize| {
-            self.folded.found[*word][WordBoundary::None as usize].is_visible_in(view)
-        };
+        let is_found = |word: &usize| self.folded.is_found(*word, WordBoundary::None, view);
         // When the search for words was aborted, a missing word proves nothing.
         !self.budget.has_matches_left() || required.iter().all(|any| any.iter().any(is_found))
     }
@@ -280,18 +280,24 @@ impl KeySearch {
 }
 
 impl KeyGroup {
-    fn index_of(&mut self, word: String) -> usize {
+    fn index_of(&mut self, word: String, bounds: WordBoundary) -> usize {
         let Self {
             numbers,
             words,
             found,
             ..
         } = self;
-        *numbers.entry(word).or_insert_with_key(|word| {
+        let index = *numbers.entry(word).or_insert_with_key(|word| {
             words.push(word.clone());
-            found.push([KeyMatch::default(); 3]);
+            found.push([None; 3]);
             words.len() - 1
-        })
+        });
+        found[index][bounds as usize].get_or_insert_default();
+        index
+    }
+
+    fn is_found(&self, word: usize, bounds: WordBoundary, view: EntryScope) -> bool {
+        self.found[word][bounds as usize].is_some_and(|it| it.is_visible_in(view))
     }
 
     fn scan_text(&mut self, zone: ScanZone, text: &str, budget: &ScanBudget) {
@@ -299,11 +305,12 @@ impl KeyGroup {
             return;
         }
         if self.automaton.is_none() {
-            // The import limits key sizes and counts; if the automaton is still too large, nothing
-            // is found.
             self.automaton = AhoCorasick::new(&self.words).ok();
         }
         let Some(automaton) = &self.automaton else {
+            // The import limits key sizes and counts; if the automaton is still too large, no key
+            // can be found.
+            budget.matches_left.set(0);
             return;
         };
         for found in automaton.find_overlapping_iter(text) {
@@ -311,11 +318,18 @@ impl KeyGroup {
                 return;
             }
             let [plain, words, ascii] = &mut self.found[found.pattern().as_usize()];
-            plain.record(zone);
-            if is_word(text, found.start(), found.end()) {
+            let (start, end) = (found.start(), found.end());
+            if let Some(plain) = plain {
+                plain.record(zone);
+            }
+            if let Some(words) = words
+                && is_word(text, start, end)
+            {
                 words.record(zone);
             }
-            if is_ascii_word(text, found.start(), found.end()) {
+            if let Some(ascii) = ascii
+                && is_ascii_word(text, start, end)
+            {
                 ascii.record(zone);
             }
         }
