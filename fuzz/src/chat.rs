@@ -35,11 +35,16 @@ fn check_message(read: &ChatMessage) {
         );
     }
     let texts: Vec<ExportedText<'_>> = read.texts.iter().map(exported).collect();
+    let audience: Option<Vec<&str>> = read
+        .audience
+        .as_ref()
+        .map(|names| names.iter().map(String::as_str).collect());
     let message = ExportedChatMessage {
         author: read.name.as_deref().unwrap_or("Ada"),
         role: read.role,
         is_excluded: read.is_excluded,
         is_ooc: read.is_ooc,
+        audience: audience.as_deref(),
         sent_at: read.sent_at.unwrap_or(Timestamp(0)),
         text: texts[read.active],
         active: read.active as i64,
