@@ -33,7 +33,7 @@ async fn every_kind_is_called_with_its_own_format_and_path() {
                     "model": "scripted",
                     "max_tokens": 4_096,
                     "stream": true,
-                    "system": "Be Ada.",
+                    "system": [{ "type": "text", "text": "Be Ada.", "cache_control": { "type": "ephemeral" } }],
                     "messages": [{ "role": "user", "content": "Eve: Hi." }],
                 }),
             ),

@@ -131,7 +131,9 @@ async fn tools_calls_results_and_images_are_sent_in_the_format_of_every_kind() {
             ProviderKind::Anthropic => (
                 json!([{ "name": "weather", "description": "Tells it.", "input_schema": parameters() }]),
                 json!([
-                    { "role": "user", "content": "Hi." },
+                    { "role": "user", "content": [
+                        { "type": "text", "text": "Hi.", "cache_control": { "type": "ephemeral" } },
+                    ] },
                     { "role": "assistant", "content": [
                         { "type": "text", "text": "Let me see." },
                         { "type": "tool_use", "id": "call_1", "name": "weather", "input": city },

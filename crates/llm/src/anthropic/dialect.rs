@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::anthropic::events::AnthropicEventParser;
 use crate::anthropic::thinking::ThinkingPlan;
-use crate::anthropic::{request_parts, thinking};
+use crate::anthropic::{cache_marks, request_parts, thinking};
 use crate::dialect::{ChunkParser, Dialect, DialectRequest};
 use crate::error::LlmError;
 use crate::provider::Capability;
@@ -90,10 +90,9 @@ fn body(request: &Request, options: &ProviderOptions) -> Value {
     put("max_tokens", json!(thinking.max_tokens));
     put("stream", json!(true));
     if !prompt.system.is_empty() {
-        put("system", json!(prompt.system));
+        put("system", cache_marks::system(&prompt.system));
     }
-    let messages = prompt.groups.iter().map(request_parts::message);
-    put("messages", messages.collect());
+    put("messages", cache_marks::messages(&prompt.groups));
     // The API rejects stop sequences that consist of white space.
     let stops = request.stop.iter().filter(|it| !it.trim().is_empty());
     let stops: Vec<&String> = stops.collect();
@@ -183,7 +182,7 @@ mod tests {
                 "model": "m",
                 "max_tokens": 4_096,
                 "stream": true,
-                "system": "Be Ada.",
+                "system": [{ "type": "text", "text": "Be Ada.", "cache_control": { "type": "ephemeral" } }],
                 "messages": [{ "role": "user", "content": "Eve: Hi." }],
             })
         );
