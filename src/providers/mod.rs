@@ -2,7 +2,7 @@
 
 pub mod builtin_providers;
 pub mod call_metrics;
-pub mod detected_vision;
+pub mod detected_facts;
 pub mod encryption;
 pub mod json_requests;
 pub mod provider;

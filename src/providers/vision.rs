@@ -4,13 +4,12 @@
 //! what the provider's list of models states, then the model's name. An unknown model gets
 //! no pictures.
 
+use llm::provider_options::DETECTED;
 use llm::registry::ProviderKind;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-/// The key of the settings under which the server records what it has detected about models.
-pub const DETECTED: &str = "detected";
 /// The maximum number of models about which something is recorded.
 const MAX_DETECTED: usize = 50;
 

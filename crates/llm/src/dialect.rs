@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::delta::Delta;
 use crate::error::LlmError;
 use crate::provider::Capability;
+use crate::provider_options::ProviderOptions;
 use crate::request::Request;
 use crate::secret::Secret;
 
@@ -26,6 +27,9 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     /// # Errors
     /// Returns `Unusable` when the model name cannot be sent.
     fn build_request(&self, request: &Request) -> Result<DialectRequest, LlmError>;
+
+    /// Returns the options of the provider.
+    fn options(&self) -> &ProviderOptions;
 
     /// Returns the header for the key, and its value.
     fn auth_header(&self, key: &Secret) -> (HeaderName, String);

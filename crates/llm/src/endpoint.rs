@@ -15,7 +15,8 @@ use reqwest::header::{
 use reqwest::{RequestBuilder, Response, Url};
 use serde::Serialize;
 
-use crate::dialect::{Dialect, Framing};
+use crate::compatibility::extra_body;
+use crate::dialect::{Dialect, DialectRequest, Framing};
 use crate::error::LlmError;
 use crate::openai_chat::error;
 use crate::provider::{Capability, DeltaStream, Provider};
@@ -26,6 +27,8 @@ use crate::stream::decoder::{BodyFormat, StreamDecoder};
 /// Enough for any error description; the rest of a longer body is not read.
 const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;
 const MAX_HEADER_BYTES: usize = 64 * 1024;
+/// How often a request is repeated without what the endpoint has refused.
+const MAX_LEARNED: usize = 2;
 
 /// A provider endpoint with its key.
 ///
@@ -162,27 +165,38 @@ impl Provider for Endpoint {
         // The effort is only a hint, and many models do not reason. Some APIs also reject reasoning that is
         // sent back.
         let mut request = Cow::Borrowed(request);
-        if request.picture_refusal.is_set() && request.has_replaceable_pictures() {
+        let mut refused = self.dialect.options().known_refusals(&request.model);
+        refused.extend(&request.found_refusals.get());
+        if refused.pictures && request.has_replaceable_pictures() {
             request.to_mut().replace_pictures();
         }
-        let mut is_without_pictures = false;
+        if !refused.is_empty() {
+            request.to_mut().refused = refused;
+        }
+        let (mut n_learned, mut is_without_pictures) = (0, false);
         loop {
-            match self.start_stream(&request).await {
-                Err(error) if error.rejects_reasoning() && request.has_reasoning() => {
-                    request.to_mut().drop_reasoning();
-                }
-                // At most once: afterwards there is nothing left to replace.
-                Err(error) if error.may_reject_images() && request.has_replaceable_pictures() => {
-                    request.to_mut().replace_pictures();
-                    is_without_pictures = true;
-                }
+            let built = self.build(&request)?;
+            let error = match self.start_stream(&built).await {
                 Ok(stream) => {
-                    if is_without_pictures {
-                        request.picture_refusal.set();
+                    if is_without_pictures || n_learned > 0 {
+                        request.found_refusals.add(&request.refused);
                     }
                     return Ok(stream);
                 }
-                Err(error) => return Err(error),
+                Err(error) => error,
+            };
+            let request = request.to_mut();
+            if error.rejects_reasoning() && request.has_reasoning() {
+                request.drop_reasoning();
+            } else if n_learned < MAX_LEARNED && request.refused.learn(&error, &built.body) {
+                n_learned += 1;
+            } else if error.may_reject_images() && request.has_replaceable_pictures() {
+                // At most once: afterwards there is nothing left to replace.
+                request.replace_pictures();
+                request.refused.pictures = true;
+                is_without_pictures = true;
+            } else {
+                return Err(error);
             }
         }
     }
@@ -205,8 +219,18 @@ impl Provider for Endpoint {
 }
 
 impl Endpoint {
-    async fn start_stream(&self, request: &Request) -> Result<DeltaStream, LlmError> {
-        let dialect_request = self.dialect.build_request(request)?;
+    /// Builds a request without what the endpoint refuses, and with what an admin adds.
+    fn build(&self, request: &Request) -> Result<DialectRequest, LlmError> {
+        let mut built = self.dialect.build_request(request)?;
+        request.refused.remove_fields(&mut built.body);
+        extra_body::merge(&mut built.body, &self.dialect.options().extra_body);
+        Ok(built)
+    }
+
+    async fn start_stream(
+        &self,
+        dialect_request: &DialectRequest,
+    ) -> Result<DeltaStream, LlmError> {
         let mut url = client::endpoint_url(&self.base_url, &dialect_request.path);
         url.set_query(dialect_request.query);
         let request = self.client.post(url)?.headers(self.headers()?);

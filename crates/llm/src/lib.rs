@@ -13,6 +13,7 @@
 //! | [`openai_chat`], [`anthropic`], [`gemini`], [`ollama`] | one API each |
 //! | [`stream`] | from bytes to deltas, for every API |
 //! | [`role_alternation`] | prompts for APIs that require alternating roles |
+//! | [`compatibility`] | what endpoints and models accept beyond the rules of their API |
 //! | [`reasoning`] | how much a model should reason, and what is sent back to it after a tool call |
 //! | [`provider_options`] | options of a provider for its API |
 //! | [`demo`] | the built-in demo model |
@@ -21,6 +22,7 @@
 //! | [`tokens`] | counts tokens, and cuts a text at a number of tokens |
 
 pub mod anthropic;
+pub mod compatibility;
 pub mod delta;
 pub mod demo;
 pub mod dialect;

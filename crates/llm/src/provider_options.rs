@@ -1,13 +1,25 @@
-//! The options of a provider that affect only its API requests: the reasoning effort, and how long
-//! Ollama keeps a model in memory. Also raises the token limit of a request by the maximum number
-//! of reasoning tokens.
+//! The options of a provider that affect only its API requests: the reasoning effort, how roles are
+//! arranged, what is added to a request or left out, and how long Ollama keeps a model in memory. Also
+//! raises the token limit of a request by the maximum number of reasoning tokens.
 
+use std::collections::BTreeSet;
+
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use crate::compatibility::refusals::Refusals;
+use crate::compatibility::role_handling::{RoleHandling, SystemRole};
 use crate::reasoning::effort::Effort;
 use crate::request::Request;
+
+/// The key of the settings under which the server records what it has detected about a provider.
+pub const DETECTED: &str = "detected";
+/// The key in it of the fields that the endpoint has refused, each with the time.
+pub const REFUSED_FIELDS: &str = "refused_fields";
+/// The key in it of the models that have refused the order of roles, each with the time.
+pub const REFUSED_ROLE_ORDER: &str = "refused_role_order";
 
 /// API options of one provider.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -16,9 +28,32 @@ pub struct ProviderOptions {
     pub reasoning: Option<ReasoningEffort>,
     /// How long Ollama keeps a model in memory after a call, in Ollama's format: `10m`, `-1`.
     pub keep_alive: Option<String>,
+    pub role_handling: RoleHandling,
+    pub system_role: SystemRole,
+    /// Fields that are merged into the body of every request.
+    pub extra_body: Map<String, Value>,
+    pub stream_options: StreamOptions,
+    /// Fields that the endpoint has refused.
+    pub refused_fields: BTreeSet<String>,
+    /// Models that have refused the order of roles.
+    pub refused_role_order: BTreeSet<String>,
+    /// The host of the base URL; not from the settings.
+    pub host: String,
     /// Whether the server continues a last message with `prefix: true`. Follows from its address, not
     /// from the settings.
     pub supports_prefix: bool,
+}
+
+/// Whether `stream_options` is sent, which asks for the token counts of a streamed response.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = StreamOptions)]
+#[serde(rename_all = "snake_case")]
+pub enum StreamOptions {
+    /// Until the endpoint refuses it.
+    #[default]
+    Auto,
+    On,
+    Off,
 }
 
 /// How much a model should reason.
@@ -36,10 +71,37 @@ impl ProviderOptions {
     /// Reads the options from the object `settings` of a provider; invalid values are ignored.
     pub fn from_settings(settings: &Value) -> Self {
         let keep_alive = settings["keep_alive"].as_str();
+        let detected = &settings[DETECTED];
         Self {
-            reasoning: serde_json::from_value(settings["reasoning"].clone()).unwrap_or(None),
+            reasoning: read(&settings["reasoning"]),
             keep_alive: keep_alive.map(str::to_owned),
+            role_handling: read(&settings["role_handling"]),
+            system_role: read(&settings["system_role"]),
+            extra_body: settings["extra_body"]
+                .as_object()
+                .cloned()
+                .unwrap_or_default(),
+            stream_options: read(&settings["stream_options"]),
+            refused_fields: keys(&detected[REFUSED_FIELDS]),
+            refused_role_order: keys(&detected[REFUSED_ROLE_ORDER]),
+            host: String::new(),
             supports_prefix: false,
+        }
+    }
+
+    /// Returns what is refused of a request of this model, as far as it is known.
+    pub fn known_refusals(&self, model: &str) -> Refusals {
+        let mut fields = self.refused_fields.clone();
+        let name = "stream_options".to_owned();
+        match self.stream_options {
+            StreamOptions::Auto => false,
+            StreamOptions::On => fields.remove(&name),
+            StreamOptions::Off => fields.insert(name),
+        };
+        Refusals {
+            pictures: false,
+            role_order: self.refused_role_order.contains(model),
+            fields,
         }
     }
 
@@ -64,6 +126,17 @@ impl ProviderOptions {
     }
 }
 
+fn read<T: Default + DeserializeOwned>(value: &Value) -> T {
+    serde_json::from_value(value.clone()).unwrap_or_default()
+}
+
+fn keys(object: &Value) -> BTreeSet<String> {
+    let fields = object.as_object();
+    fields
+        .map(|it| it.keys().cloned().collect())
+        .unwrap_or_default()
+}
+
 impl From<ReasoningEffort> for Effort {
     fn from(setting: ReasoningEffort) -> Self {
         match setting {
@@ -80,6 +153,7 @@ mod tests {
     use serde_json::json;
 
     use super::{ProviderOptions, ReasoningEffort};
+    use crate::compatibility::role_handling::{RoleHandling, SystemRole};
     use crate::reasoning::effort::Effort;
     use crate::request::Request;
 
@@ -95,11 +169,21 @@ mod tests {
                 ..ProviderOptions::default()
             }
         );
+        let more = read(json!({
+            "role_handling": "strict_alternation", "system_role": "user", "stream_options": "off",
+            "extra_body": {"a": 1}, "detected": {"refused_fields": {"top_k": "2026-11-29"}},
+        }));
+        assert_eq!(more.role_handling, RoleHandling::StrictAlternation);
+        assert_eq!(more.system_role, SystemRole::User);
+        assert_eq!(more.extra_body["a"], 1);
+        let refused = more.known_refusals("m").fields;
+        assert_eq!(Vec::from_iter(refused), ["stream_options", "top_k"]);
         for nonsense in [
             json!({}),
             json!(null),
             json!({ "reasoning": "much", "keep_alive": [] }),
             json!({ "reasoning": 7, "keep_alive": 7 }),
+            json!({ "role_handling": 1, "extra_body": [], "detected": [] }),
         ] {
             assert_eq!(
                 read(nonsense.clone()),

@@ -155,6 +155,7 @@ impl ProviderRegistry {
             .or(spec.kind.default_base_url());
         let options = ProviderOptions {
             supports_prefix: base_url.is_some_and(supports_prefix),
+            host: base_url.and_then(host).unwrap_or_default(),
             ..spec.options.clone()
         };
         let dialect = spec.kind.dialect(options);
@@ -168,6 +169,12 @@ impl ProviderRegistry {
             dialect,
         )?)
     }
+}
+
+/// Returns the host of a base URL.
+fn host(base_url: &str) -> Option<String> {
+    let url = Url::parse(base_url).ok()?;
+    url.host_str().map(str::to_owned)
 }
 
 /// Returns whether the vendor at this address continues a last message with `prefix: true`: Mistral,

@@ -2,14 +2,13 @@
 //! the output format.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use base::prompt_role::PromptRole;
 use base::samplers::Samplers;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::compatibility::refusals::{FoundRefusals, Refusals};
 use crate::reasoning::effort::Effort;
 use crate::reasoning::thought::Thought;
 use crate::tool::{AnsweredCall, Attachment, OutputFormat, Tool, ToolCall, ToolChoice};
@@ -54,9 +53,12 @@ pub struct Request {
     /// provider that [can do so](crate::provider::Provider::can_prefill).
     #[serde(default, skip_serializing_if = "is_default")]
     pub is_prefilled: bool,
-    /// Set by a call whose model rejected the images; the same for all clones of the request.
+    /// What is left out because the endpoint or the model refuses it.
     #[serde(skip)]
-    pub picture_refusal: PictureRefusal,
+    pub refused: Refusals,
+    /// What calls of this request have found to be refused; the same for all clones of the request.
+    #[serde(skip)]
+    pub found_refusals: FoundRefusals,
     /// Makes the demo model's reply reproducible; never sent to real models.
     pub seed: u64,
     /// Display name of the speaker, for the demo model and for instructions in the prompt.
@@ -104,29 +106,6 @@ impl Request {
             self.tool_choice,
             ToolChoice::Required | ToolChoice::Named(_)
         ) && !self.tools.is_empty()
-    }
-}
-
-/// Whether a model rejected the images of a request. Clones share the answer.
-#[derive(Debug, Clone, Default)]
-pub struct PictureRefusal(Arc<AtomicBool>);
-
-impl PictureRefusal {
-    /// Records that the model rejected the images and accepted the request without them.
-    pub fn set(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    /// Returns whether the model rejected the images.
-    pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-/// It is not part of the request: two requests with the same other fields are equal.
-impl PartialEq for PictureRefusal {
-    fn eq(&self, _: &Self) -> bool {
-        true
     }
 }
 

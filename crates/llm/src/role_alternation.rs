@@ -6,13 +6,13 @@
 
 use base::prompt_role::PromptRole;
 
-use crate::openai_chat::request;
+use crate::compatibility::name_prefix::text_with_name;
 use crate::reasoning::thought::Thought;
 use crate::request::{Message, Request};
 use crate::tool::{AnsweredCall, Attachment, ToolCall};
 
 /// Precedes a prompt that would begin with the model's side.
-const OPENING_TEXT: &str = "[The conversation begins.]";
+pub const OPENING_TEXT: &str = "[Start]";
 
 /// A prompt in alternating role groups.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -142,7 +142,8 @@ fn signature(thoughts: &[Thought], at: usize) -> Option<&str> {
     })
 }
 
-fn is_blank(message: &Message) -> bool {
+/// Returns whether a message has neither text nor anything else.
+pub fn is_blank(message: &Message) -> bool {
     message.content.trim().is_empty()
         && message.answers.is_none()
         && message.calls.is_empty()
@@ -156,27 +157,20 @@ fn user_group(text: String) -> RoleGroup<'static> {
     }
 }
 
-fn closing_text(speaker: &str) -> String {
+/// Returns what follows a prompt that would end with the model's side.
+pub fn closing_text(speaker: &str) -> String {
     match speaker.trim() {
         "" => "[Write the next reply.]".to_owned(),
         speaker => format!("[Write the next reply as {speaker}.]"),
     }
 }
 
-fn append_paragraph(text: &mut String, more: &str) {
+/// Appends a text after a blank line.
+pub fn append_paragraph(text: &mut String, more: &str) {
     if !text.is_empty() {
         text.push_str("\n\n");
     }
     text.push_str(more);
-}
-
-/// Returns the text with its speaker. A name on a system message only distinguishes examples.
-fn text_with_name(message: &Message) -> String {
-    let name = message.name.as_deref().map(str::trim).unwrap_or_default();
-    match name.is_empty() || message.role == PromptRole::System {
-        true => message.content.clone(),
-        false => request::prefix_with_name(name, &message.content),
-    }
 }
 
 #[cfg(test)]

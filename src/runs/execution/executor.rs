@@ -15,6 +15,7 @@ use base::ids::{MemoryId, ProviderId, RunId};
 use base::message_text;
 use futures::FutureExt;
 use leased_jobs::lease::CancelReason;
+use llm::compatibility::refusals::Refusals;
 use llm::delta::FinishReason;
 use llm::tokens;
 use serde_json::{Value, json};
@@ -22,8 +23,7 @@ use tokio::time::Instant;
 
 use crate::conversations::message;
 use crate::memories::memory;
-use crate::providers::detected_vision;
-use crate::providers::vision::VisionSource;
+use crate::providers::detected_facts;
 use crate::runs::execution::agent_host::{RunHost, RunProgress};
 use crate::runs::execution::director::speaker_choice;
 use crate::runs::execution::ends::execution_result::{ExecutionResult, end_from_failure};
@@ -101,14 +101,11 @@ async fn generate_reply(
     };
     let (outcome, receipts) = stream_reply(context, run, lease, &mut prepared).await;
     let mut sent = prepared.sent;
-    if prepared.request.picture_refusal.is_set() {
-        sent.stats.pictures_refused = true;
-        remember_refusal(
-            context,
-            prepared.provider_id,
-            prepared.request.model.clone(),
-        )
-        .await;
+    let refusals = prepared.request.found_refusals.get();
+    if !refusals.is_empty() {
+        sent.stats.pictures_refused |= refusals.pictures;
+        let (provider, model) = (prepared.provider_id, &prepared.request.model);
+        remember_refusals(context, provider, model, refusals).await;
     }
     let usage = run_usage(&outcome);
     let mut end = execution_end(outcome, lease, sent.clone(), receipts, prepared.continued);
@@ -122,17 +119,17 @@ async fn generate_reply(
     }
 }
 
-/// Records that a model accepts no pictures, so that the next prompts describe the pictures.
-async fn remember_refusal(context: &RunServices, provider: ProviderId, model: String) {
-    let recorded = detected_vision::record(
-        &context.db,
-        provider,
-        VisionSource::Call,
-        vec![(model, false)],
-    )
-    .await;
-    if let Err(error) = recorded {
-        tracing::warn!(%error, "failed to record that a model accepts no pictures: {error}");
+/// Records what the model has refused, so that the next requests are sent without it.
+async fn remember_refusals(
+    context: &RunServices,
+    provider: ProviderId,
+    model: &str,
+    refusals: Refusals,
+) {
+    let now = context.clock.now();
+    let recorded = detected_facts::record_refusals(&context.db, provider, model, refusals, now);
+    if let Err(error) = recorded.await {
+        tracing::warn!(%error, "failed to record what a model has refused: {error}");
     }
 }
 

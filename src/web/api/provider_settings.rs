@@ -2,7 +2,9 @@
 //! unknown fields are kept for clients that use them.
 
 use base::display_name;
-use llm::provider_options::ReasoningEffort;
+use llm::compatibility::extra_body;
+use llm::compatibility::role_handling::{RoleHandling, SystemRole};
+use llm::provider_options::{ReasoningEffort, StreamOptions};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -53,6 +55,19 @@ pub struct KnownProviderSettings {
     /// Whether pictures are sent to the models; by default the server decides for each model.
     #[serde(rename = "vision")]
     _vision: Option<Vision>,
+    /// How messages are arranged for the chat template of the model; only for kinds `openai` and
+    /// `openai_compatible`.
+    #[serde(rename = "role_handling")]
+    _role_handling: Option<RoleHandling>,
+    /// The role of the leading system text; only for kinds `openai` and `openai_compatible`.
+    #[serde(rename = "system_role")]
+    _system_role: Option<SystemRole>,
+    /// Whether the field `stream_options` is sent, which asks for token counts.
+    #[serde(rename = "stream_options")]
+    _stream_options: Option<StreamOptions>,
+    /// Fields that are merged into the body of every request: objects are merged, `null` removes a
+    /// field. `model`, `messages`, `prompt` and `stream` cannot be set.
+    extra_body: Option<Map<String, Value>>,
     /// How long Ollama keeps the model in memory after a call: `10m`, `-1`.
     #[schema(max_length = 20, pattern = r"^-?[0-9][0-9a-z.]*$")]
     keep_alive: Option<String>,
@@ -115,6 +130,14 @@ pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
     ] {
         let fits = value.is_none_or(|it| (least..=most).contains(&it));
         require_range(name, fits, &least, &most)?;
+    }
+    let extra = known.extra_body.unwrap_or_default();
+    if let Some(name) = extra_body::RESERVED
+        .into_iter()
+        .find(|it| extra.contains_key(*it))
+    {
+        let message = format!("`{name}` cannot be set, because the server builds it.");
+        return Err(ApiError::invalid_value("settings.extra_body", message));
     }
     if let Some(model) = known.embedding_model {
         display_name::parse(&model, MAX_MODEL_CHARS).map_err(|error| {
@@ -181,6 +204,8 @@ mod tests {
             json!({ "temperature": 0.7, "top_k": 40, "frequency_penalty": -2.0, "something_new": [1] }),
             json!({ "reasoning": "off", "keep_alive": "1h30m", "context_tokens": null }),
             json!({ "keep_alive": "-1" }),
+            json!({ "role_handling": "auto", "system_role": "developer", "stream_options": "off" }),
+            json!({ "extra_body": { "provider": { "order": ["a"] }, "top_k": null } }),
             json!({ "embedding_model": "m", "embedding_timeout_s": 0, "embedding_max_retries": 0 }),
         ] {
             assert_eq!(validate(&settings), Ok(settings));
@@ -199,6 +224,11 @@ mod tests {
             ("context_tokens", json!(63), 422),
             ("reasoning", json!("much"), 422),
             ("vision", json!("sometimes"), 422),
+            ("role_handling", json!("any"), 422),
+            ("system_role", json!("assistant"), 422),
+            ("stream_options", json!("maybe"), 422),
+            ("extra_body", json!([]), 400),
+            ("extra_body", json!({ "stream": false }), 422),
             ("keep_alive", json!(""), 422),
             ("keep_alive", json!("-"), 422),
             ("keep_alive", json!("10 m"), 422),

@@ -18,7 +18,7 @@ use crate::db::reading::page::{PageOf, PageQuery};
 use crate::providers::provider::NewProvider;
 use crate::providers::provider_factory::ProviderError;
 use crate::providers::vision::VisionSource;
-use crate::providers::{detected_vision, provider};
+use crate::providers::{detected_facts, provider};
 use crate::web::api::provider_bodies::{
     CreateProvider, DiscoveredServerView, ModelListItem, ProviderDetail, ProviderListItem,
     ProviderTestFailure, ProviderTestResult, UpdateProvider,
@@ -149,7 +149,7 @@ pub async fn test(
     id: Path<ProviderId>,
 ) -> ApiResult<Json<ProviderTestResult>> {
     let row = find_provider(&app, id.into_inner()).await?;
-    detected_vision::forget(&app.db, row.id).await?;
+    detected_facts::forget(&app.db, row.id).await?;
     let answer = match app.models.create(&row) {
         Ok(model) => run_on_main(&app, async move {
             model_list::probe(model.as_ref(), &row.model).await
@@ -213,7 +213,7 @@ pub async fn list_models(
         .filter_map(|it| Some((it.id.clone(), it.vision?)));
     let (mut own, others): (Vec<_>, Vec<_>) = stated.partition(|(id, _)| *id == model);
     own.extend(others);
-    detected_vision::record(&app.db, row.id, VisionSource::List, own).await?;
+    detected_facts::record_vision(&app.db, row.id, VisionSource::List, own).await?;
     let offered = models.into_iter().map(ModelListItem::from);
     Ok(Json(PageOf::complete(offered.collect())))
 }

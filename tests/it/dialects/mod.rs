@@ -4,5 +4,6 @@ mod calls;
 mod errors;
 mod kinds;
 mod lists;
+mod refusals;
 mod streams;
 mod tools;

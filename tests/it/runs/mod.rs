@@ -43,6 +43,7 @@ pub mod query_plans;
 pub mod races;
 pub mod reaper;
 pub mod reasoning;
+pub mod refused_fields;
 pub mod regenerate;
 pub mod repeated_memories;
 pub mod replies;

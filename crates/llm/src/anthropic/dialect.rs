@@ -47,6 +47,10 @@ impl Dialect for Anthropic {
         })
     }
 
+    fn options(&self) -> &ProviderOptions {
+        &self.options
+    }
+
     fn auth_header(&self, key: &Secret) -> (HeaderName, String) {
         (
             HeaderName::from_static("x-api-key"),

@@ -53,6 +53,10 @@ impl Dialect for Gemini {
         })
     }
 
+    fn options(&self) -> &ProviderOptions {
+        &self.options
+    }
+
     fn auth_header(&self, key: &Secret) -> (HeaderName, String) {
         (
             HeaderName::from_static("x-goog-api-key"),

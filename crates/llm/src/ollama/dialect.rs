@@ -42,6 +42,10 @@ impl Dialect for Ollama {
         })
     }
 
+    fn options(&self) -> &ProviderOptions {
+        &self.options
+    }
+
     fn auth_header(&self, key: &Secret) -> (HeaderName, String) {
         (AUTHORIZATION, format!("Bearer {}", key.expose()))
     }

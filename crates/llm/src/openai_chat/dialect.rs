@@ -43,6 +43,10 @@ impl Dialect for OpenAiChat {
         })
     }
 
+    fn options(&self) -> &ProviderOptions {
+        &self.options
+    }
+
     fn auth_header(&self, key: &Secret) -> (HeaderName, String) {
         (AUTHORIZATION, format!("Bearer {}", key.expose()))
     }

@@ -7,6 +7,7 @@ pub mod error;
 pub mod logprobs;
 pub mod request;
 pub mod result_files;
+pub mod role_order;
 pub mod samplers;
 pub mod thoughts;
 pub mod tools;

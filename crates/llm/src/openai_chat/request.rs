@@ -5,8 +5,10 @@
 use base::prompt_role::PromptRole;
 use serde_json::{Map, Value, json};
 
+use crate::compatibility::name_prefix;
+use crate::compatibility::role_handling::{RoleHandling, SystemRole};
 use crate::openai_chat::variant::ChatVariant;
-use crate::openai_chat::{logprobs, result_files, samplers, thoughts, tools};
+use crate::openai_chat::{logprobs, result_files, role_order, samplers, thoughts, tools};
 use crate::provider_options::ProviderOptions;
 use crate::request::{Message, Request};
 
@@ -20,7 +22,7 @@ const MAX_NAME_CHARS: usize = 64;
 pub fn body(request: &Request, options: &ProviderOptions, variant: ChatVariant) -> Value {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(request.model));
-    body.insert("messages".to_owned(), messages(request, variant));
+    body.insert("messages".to_owned(), messages(request, options, variant));
     body.insert("stream".to_owned(), json!(true));
     body.insert(
         "stream_options".to_owned(),
@@ -33,11 +35,14 @@ pub fn body(request: &Request, options: &ProviderOptions, variant: ChatVariant) 
         body.insert("top_p".to_owned(), json!(top_p));
     }
     if let Some(max_tokens) = options.token_limit(request) {
-        let field = match variant {
-            ChatVariant::Compatible => "max_tokens",
-            ChatVariant::Openai => "max_completion_tokens",
+        let names = match variant {
+            ChatVariant::Compatible => ["max_tokens", "max_completion_tokens"],
+            ChatVariant::Openai => ["max_completion_tokens", "max_tokens"],
         };
-        body.insert(field.to_owned(), json!(max_tokens.max(MIN_OUTPUT_TOKENS)));
+        let is_accepted = |it: &&str| !request.refused.fields.contains(*it);
+        if let Some(field) = names.into_iter().find(is_accepted) {
+            body.insert(field.to_owned(), json!(max_tokens.max(MIN_OUTPUT_TOKENS)));
+        }
     }
     samplers::insert_samplers(&mut body, &request.samplers, variant);
     let stops: Vec<&String> = request
@@ -60,9 +65,25 @@ pub fn body(request: &Request, options: &ProviderOptions, variant: ChatVariant) 
     Value::Object(body)
 }
 
-fn messages(request: &Request, variant: ChatVariant) -> Value {
-    let messages = result_files::in_own_messages(&request.messages);
+fn messages(request: &Request, options: &ProviderOptions, variant: ChatVariant) -> Value {
+    let handling = match request.refused.role_order {
+        true => RoleHandling::StrictAlternation,
+        false => options.role_handling.resolve(&options.host, &request.model),
+    };
+    let system = options.system_role.resolve(&request.model);
+    let arranged = role_order::arrange(request, handling, system);
+    let messages = result_files::in_own_messages(&arranged);
+    // An endpoint that refuses `name` gets names in the text.
+    let variant = match request.refused.fields.contains("name") {
+        true => ChatVariant::Compatible,
+        false => variant,
+    };
     let mut sent: Vec<Value> = messages.iter().map(|it| message(it, variant)).collect();
+    if system == SystemRole::Developer {
+        for message in sent.iter_mut().filter(|it| it["role"] == "system") {
+            message["role"] = json!("developer");
+        }
+    }
     thoughts::complete_reasoning_content(&mut sent);
     if let Some(last) = sent.last_mut().filter(|_| request.is_prefilled) {
         last["prefix"] = json!(true);
@@ -109,7 +130,7 @@ fn named_message(message: &Message, variant: ChatVariant) -> Value {
         Some(_) if message.role == PromptRole::System => {
             json!({ "role": role, "content": message.content })
         }
-        Some(name) => json!({ "role": role, "content": prefix_with_name(name, &message.content) }),
+        Some(name) => json!({ "role": role, "content": name_prefix::add(name, &message.content) }),
     }
 }
 
@@ -119,20 +140,6 @@ fn is_valid_name(name: &str) -> bool {
         && !name.chars().any(|it| {
             it.is_whitespace() || it.is_control() || matches!(it, '<' | '|' | '\\' | '/' | '>')
         })
-}
-
-/// Prefixes a text with its speaker's name, unless it already begins with it.
-pub fn prefix_with_name(name: &str, content: &str) -> String {
-    let start: String = content
-        .trim_start()
-        .chars()
-        .take(name.chars().count() + 1)
-        .collect();
-    if start.to_lowercase() == format!("{name}:").to_lowercase() {
-        content.to_owned()
-    } else {
-        format!("{name}: {content}")
-    }
 }
 
 #[cfg(test)]

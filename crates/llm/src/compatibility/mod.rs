@@ -1,0 +1,7 @@
+//! What endpoints and models accept beyond the common rules of their API, as set by an admin, known by
+//! name, or learned from a refusal.
+
+pub mod extra_body;
+pub mod name_prefix;
+pub mod refusals;
+pub mod role_handling;
