@@ -42,6 +42,7 @@ mod picture;
 mod pictures;
 mod presence;
 mod presets;
+mod provider_requests;
 mod reasoning;
 mod reference;
 mod replies;

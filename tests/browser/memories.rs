@@ -355,7 +355,7 @@ async fn each_memory_setting_is_saved_and_shown_again_and_a_wrong_value_is_not()
 
 #[tokio::test]
 async fn the_embedding_options_of_a_provider_are_stored_and_0_is_a_value() {
-    const PART: &str = "dialog details";
+    const PART: &str = "dialog details:has([name=embedding_model])";
     let test_server = TestServer::demo().await;
     let test_space = test_server.create_space(manual(), &["Mina"]).await;
     let provider =

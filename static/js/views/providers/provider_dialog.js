@@ -10,6 +10,7 @@ import { explain } from "../components/error_messages.js"
 import { field, form, input, select } from "../components/form.js"
 import EmbeddingFields from "./embedding_fields.js"
 import LocalServersView from "./local_servers.js"
+import RequestFields from "./request_fields.js"
 
 const EFFORTS = ["usual", "off", "low", "medium", "high"]
 const VISIONS = ["auto", "on", "off"]
@@ -54,6 +55,7 @@ class ProviderForm {
   #effort
   #vision
   #embedding
+  #requests
   #list = el("datalist", { id: "provider-models" })
   #outcome = el("div", { role: "status" })
   nodes
@@ -123,6 +125,7 @@ class ProviderForm {
       ),
     })
     this.#embedding = new EmbeddingFields(this.#settings)
+    this.#requests = new RequestFields(this.#settings)
   }
 
   #form() {
@@ -145,6 +148,7 @@ class ProviderForm {
         this.#list,
         this.#effort.node,
         this.#vision.node,
+        this.#requests.node,
         this.#embedding.node,
         this.#outcome,
         el("div", { class: "form__actions" }, test, save),
@@ -154,7 +158,7 @@ class ProviderForm {
 
   get #fields() {
     const own = { kind: this.#kind, base_url: this.#url, api_key: this.#key, model: this.#model }
-    return { ...own, ...this.#embedding.byName }
+    return { ...own, ...this.#requests.byName, ...this.#embedding.byName }
   }
 
   #showKind() {
@@ -164,6 +168,7 @@ class ProviderForm {
     this.#url.node.querySelector(".field__hint").textContent = hint
     this.#localServers.mark(this.#address())
     this.#embedding.showKind(this.#kind.control.value)
+    this.#requests.showKind(this.#kind.control.value)
   }
 
   #dropKey() {
@@ -202,7 +207,7 @@ class ProviderForm {
   async #save() {
     const { kind, base_url: baseUrl } = this.#address()
     if (baseUrl === "" && kindOf(kind).defaultUrl === null) return this.#requireField(this.#url)
-    if (!this.#embedding.requireNumbers()) return false
+    if (!this.#requests.requireValid() || !this.#embedding.requireNumbers()) return false
     if (this.#key.control.value !== "") this.#typedKey = this.#key.control.value
     const model = this.#model.control.value.trim() || this.#modelBefore
     const provider = await this.#parts.providers.save(this.#id, {
@@ -223,7 +228,8 @@ class ProviderForm {
 
   // Keeps all other settings.
   #chosenSettings() {
-    const { reasoning: _, vision: __, ...settings } = this.#embedding.applyTo(this.#settings)
+    const advanced = this.#requests.applyTo(this.#embedding.applyTo(this.#settings))
+    const { reasoning: _, vision: __, ...settings } = advanced
     const effort = this.#effort.control.value
     const vision = this.#vision.control.value
     return {

@@ -1,0 +1,46 @@
+// The options of a provider for its requests: how roles are arranged, and fields that are added to every
+// request. Reads the fields of the dialog and writes them into the settings.
+export const ROLE_HANDLINGS = ["auto", "native", "merge_consecutive", "no_system_after_first", "strict_alternation"]
+
+// Kinds whose API accepts messages in any order; the other APIs have one order.
+const KINDS_WITH_ROLES = ["openai_compatible", "openai"]
+// The server builds these fields.
+const RESERVED = ["model", "messages", "prompt", "stream"]
+
+export function canArrangeRoles(kind) {
+  return KINDS_WITH_ROLES.includes(kind)
+}
+
+// Returns the values of the fields.
+export function readRequestOptions(settings) {
+  const extra = settings?.extra_body
+  return {
+    role_handling: settings?.role_handling ?? "auto",
+    extra_body: extra && Object.keys(extra).length > 0 ? JSON.stringify(extra, null, 2) : "",
+  }
+}
+
+// Returns why a text cannot be added to requests: "json", "object", `{ reserved }` with the name of a
+// field, or null.
+export function problemOfExtraBody(text) {
+  if (text.trim() === "") return null
+  let value
+  try {
+    value = JSON.parse(text)
+  } catch {
+    return "json"
+  }
+  if (value === null || typeof value !== "object" || Array.isArray(value)) return "object"
+  const reserved = RESERVED.find((it) => it in value)
+  return reserved ? { reserved } : null
+}
+
+// Returns the settings with these options; default values are not stored. Other settings are kept.
+export function withRequestOptions(settings, { role_handling: roles, extra_body: text }) {
+  const { role_handling: _, extra_body: __, ...others } = settings ?? {}
+  return {
+    ...others,
+    ...(roles !== "auto" && { role_handling: roles }),
+    ...(text.trim() !== "" && { extra_body: JSON.parse(text) }),
+  }
+}
