@@ -23,7 +23,7 @@ pub fn parse(value: &Value) -> Option<Timestamp> {
             let whole = number.as_i64().or(number.as_f64().map(|it| it as i64))?;
             from_number(whole)
         }
-        Value::String(text) => from_text(text.trim()),
+        Value::String(text) => parse_text(text),
         _ => None,
     }
 }
@@ -36,7 +36,9 @@ fn from_number(number: i64) -> Option<Timestamp> {
     (1..=MAX_MS).contains(&ms).then_some(Timestamp(ms))
 }
 
-fn from_text(text: &str) -> Option<Timestamp> {
+/// Parses a date in text.
+pub fn parse_text(text: &str) -> Option<Timestamp> {
+    let text = text.trim();
     if text.len() > 100 {
         return None;
     }
@@ -53,17 +55,19 @@ fn from_text(text: &str) -> Option<Timestamp> {
         .collect::<Option<_>>()?;
     match find_month(text) {
         Some(month) => from_month_name(text, month, &numbers),
-        None => from_numeric_date(&numbers),
+        None => from_numeric_date(text, &numbers),
     }
 }
 
-/// Parses `2023-4-21 @20h 02m 47s 124ms`, `2023-04-21@20h02m47s` and `2023-04-21 20:02`.
-fn from_numeric_date(numbers: &[u32]) -> Option<Timestamp> {
+/// Parses `2023-4-21 @20h 02m 47s 124ms`, `2023-04-21@20h02m47s`, `2023-04-21 20:02` and
+/// `2023-04-21 8:02 PM`.
+fn from_numeric_date(text: &str, numbers: &[u32]) -> Option<Timestamp> {
     let [year @ 1970..=9999, month, day, time @ ..] = numbers else {
         return None;
     };
     let part = |at: usize| time.get(at).copied().unwrap_or(0);
-    to_timestamp([*year, *month, *day], [part(0), part(1), part(2), part(3)])
+    let hour = hour_of(text, part(0));
+    to_timestamp([*year, *month, *day], [hour, part(1), part(2), part(3)])
 }
 
 /// Parses `June 3, 2024 1:02pm` and `3 Jun 2024 13:02`.
@@ -72,13 +76,18 @@ fn from_month_name(text: &str, month: u32, numbers: &[u32]) -> Option<Timestamp>
         return None;
     };
     let part = |at: usize| time.get(at).copied().unwrap_or(0);
-    let lower = text.to_ascii_lowercase();
-    let hour = match (part(0), lower.ends_with("pm"), lower.ends_with("am")) {
-        (hour @ 1..=11, true, _) => hour + 12,
-        (12, _, true) => 0,
-        (hour, _, _) => hour,
-    };
+    let hour = hour_of(text, part(0));
     to_timestamp([*year, month, *day], [hour, part(1), part(2), 0])
+}
+
+/// Returns the hour of a text that may end with `am` or `pm`.
+fn hour_of(text: &str, hour: u32) -> u32 {
+    let lower = text.to_ascii_lowercase();
+    match (hour, lower.ends_with("pm"), lower.ends_with("am")) {
+        (1..=11, true, _) => hour + 12,
+        (12, _, true) => 0,
+        _ => hour,
+    }
 }
 
 fn to_timestamp(
