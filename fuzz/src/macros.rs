@@ -1,11 +1,11 @@
 //! Macros: expansion terminates within its limits and is deterministic.
 
-use std::cell::RefCell;
-
 use base::clock::Timestamp;
 use tavern::macros::bindings::Bindings;
 use tavern::macros::environment::MacroEnvironment;
-use tavern::macros::expansion::{MAX_OUTPUT, expand_counted};
+use tavern::macros::expansion::expand;
+use tavern::macros::limits::{MAX_EXPANSIONS, MAX_OUTPUT};
+use tavern::macros::syntax::unknown_macros;
 
 /// Expands the bytes: the first line is the character description, the rest is the text.
 pub fn check(data: &[u8]) {
@@ -19,20 +19,22 @@ pub fn check(data: &[u8]) {
         original: Some(description.to_owned()),
         ..Bindings::default()
     };
-    let environment = MacroEnvironment {
+    let environment = || MacroEnvironment {
         now: Some(Timestamp(1_795_278_245_000)),
-        variables: RefCell::default(),
         ..MacroEnvironment::default()
     };
+    let (one, other) = (environment(), environment());
 
-    let first = environment.without_variables(|| expand_counted(text, &bindings, &environment));
-    let again = expand_counted(text, &bindings, &environment);
+    let first = expand(text, &bindings, &one);
+    let again = expand(text, &bindings, &other);
 
-    assert!(
-        first.0.len() <= MAX_OUTPUT.max(text.len()),
-        "{} bytes",
-        first.0.len()
-    );
+    let used = one.macro_use.get();
+    if one.failure.borrow().is_none() {
+        assert!(used.n_expansions <= MAX_EXPANSIONS);
+        assert!(first.len() <= text.len() + MAX_OUTPUT, "{} bytes", first.len());
+    }
     assert_eq!(first, again, "the same text has two expansions");
-    assert_eq!(expand_counted("plain", &bindings, &environment).0, "plain");
+    assert_eq!(one.variables, other.variables);
+    assert_eq!(expand("plain", &bindings, &environment()), "plain");
+    unknown_macros::find(text);
 }

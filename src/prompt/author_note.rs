@@ -22,6 +22,9 @@ pub struct AuthorNote {
     pub role: PromptRole,
     /// Insertion frequency, in user messages; 0: never.
     pub interval: i64,
+    /// The texts of the speaker's note and of the space's note, whether or not they are inserted.
+    pub speaker_text: String,
+    pub space_text: String,
 }
 
 impl Default for AuthorNote {
@@ -32,6 +35,8 @@ impl Default for AuthorNote {
             depth: DEFAULT_DEPTH,
             role: PromptRole::System,
             interval: 1,
+            speaker_text: String::new(),
+            space_text: String::new(),
         }
     }
 }
@@ -84,10 +89,11 @@ pub fn resolve(conversation: &Value, speaker: &Value, space: &Value) -> AuthorNo
         parse_settings(speaker),
         parse_settings(space),
     );
-    match (
+    let (speaker_text, space_text) = (non_blank_text(&speaker), non_blank_text(&space));
+    let note = match (
         non_blank_text(&conversation),
-        non_blank_text(&speaker),
-        non_blank_text(&space),
+        speaker_text.clone(),
+        space_text.clone(),
     ) {
         (Some(text), _, _) => to_note(&conversation, text),
         (None, Some(own), Some(rooms)) => match speaker.combine.unwrap_or_default() {
@@ -98,6 +104,11 @@ pub fn resolve(conversation: &Value, speaker: &Value, space: &Value) -> AuthorNo
         (None, Some(text), None) => to_note(&speaker, text),
         (None, None, Some(text)) => to_note(&space, text),
         (None, None, None) => to_note(&space, String::new()),
+    };
+    AuthorNote {
+        speaker_text: speaker_text.unwrap_or_default(),
+        space_text: space_text.unwrap_or_default(),
+        ..note
     }
 }
 
@@ -119,6 +130,7 @@ fn to_note(settings: &NoteSettings, text: String) -> AuthorNote {
         depth: settings.depth.unwrap_or(usual.depth),
         role: settings.role.unwrap_or(usual.role),
         interval: settings.interval.unwrap_or(usual.interval),
+        ..usual
     }
 }
 

@@ -17,13 +17,15 @@ use tavern::presets::complete_preset::{
 
 use crate::prompt::author_note::NotePosition;
 use crate::prompt::blocks::{BlockKind, BlockOrigin, HistoryPicture, PromptBlock, to_messages};
-use crate::prompt::budget::{ContextOverflow, fit_blocks};
+use crate::prompt::budget::fit_blocks;
 use crate::prompt::context::PromptContext;
 use crate::prompt::depth_insertion::Injection;
 use crate::prompt::history::history_fit::{HistoryEffects, fit_history};
 use crate::prompt::history::message_blocks;
 use crate::prompt::lore::LoreReport;
+use crate::prompt::macro_values::environment::macro_environment;
 use crate::prompt::memory_block::RecordedRecall;
+use crate::prompt::prompt_error::PromptError;
 use crate::prompt::sections::Sections;
 use crate::prompt::{budget, card_texts, depth_insertion, lore};
 
@@ -89,11 +91,15 @@ impl PromptEffects {
 }
 
 /// Builds the prompt of `context`; `count` returns the number of tokens of a text.
+///
+/// # Errors
+/// `ContextOverflow` when the blocks that must be kept exceed the context window, and `InvalidMacro`
+/// when macros exceed a limit.
 pub fn build(
     context: &PromptContext,
     count: &dyn Fn(&str) -> i64,
-) -> Result<BuiltPrompt, ContextOverflow> {
-    let mut environment = context.macro_environment();
+) -> Result<BuiltPrompt, PromptError> {
+    let mut environment = macro_environment(context);
     let lore = lore::activate(context, &mut environment, count);
     environment.take_card_use();
     environment.take_summary_use();
@@ -108,6 +114,10 @@ pub fn build(
         environment: &environment,
     };
     let mut blocks = ordered_blocks(&sections, count);
+    let stop = sections.stop_sequences();
+    if let Some(failure) = environment.failure.take() {
+        return Err(failure.into());
+    }
     for block in blocks.iter_mut().filter(|it| it.kind != BlockKind::History) {
         block.tokens = count(&block.text);
     }
@@ -125,7 +135,7 @@ pub fn build(
         .filter(|it| it.kind == BlockKind::History && it.dropped);
     let speaker = context.find_speaker().map(|it| it.name.clone());
     let preset = Preset {
-        stop: sections.stop_sequences(),
+        stop,
         ..context.preset.clone()
     };
     Ok(BuiltPrompt {
@@ -333,6 +343,10 @@ mod picture_tests;
 #[cfg(test)]
 #[path = "builder_group_tests.rs"]
 mod group_tests;
+
+#[cfg(test)]
+#[path = "builder_macro_tests.rs"]
+mod macro_tests;
 
 #[cfg(test)]
 #[path = "builder_names_tests.rs"]

@@ -14,6 +14,7 @@ use crate::conversations::message::MessageRole;
 use crate::prompt::author_note::AuthorNote;
 use crate::prompt::budget::ContextOverflow;
 use crate::prompt::context::{HistoryLine, LoreInput, PromptMember, PromptUser, RecalledMemories};
+use crate::prompt::prompt_error::PromptError;
 use crate::spaces::membership::{MembershipKind, MembershipStatus, Participation};
 use crate::spaces::space::CardHandlingMode;
 
@@ -107,6 +108,7 @@ pub fn solo() -> PromptContext {
         allows_other_speakers: false,
         continuation: None,
         impersonation_request: None,
+        n_swipes: None,
         picture_cost: None,
         instructions: None,
         history_starts: None,
@@ -287,9 +289,9 @@ fn a_prompt_that_cannot_fit_reports_the_excess() {
 
     assert_eq!(
         result,
-        ContextOverflow {
+        PromptError::ContextOverflow(ContextOverflow {
             over_by: whole - 200
-        }
+        })
     );
 }
 

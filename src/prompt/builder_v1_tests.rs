@@ -7,7 +7,9 @@ use super::build;
 use super::tests::{count, line, solo, written};
 use crate::conversations::message::MessageRole;
 use crate::prompt::blocks::BlockPayload;
+use crate::prompt::budget::ContextOverflow;
 use crate::prompt::context::{HistoryLine, PromptContext};
+use crate::prompt::prompt_error::PromptError;
 
 fn call(id: &str) -> BlockPayload {
     let call = ToolCall {
@@ -119,6 +121,7 @@ fn a_required_message_is_kept_or_the_prompt_is_rejected() {
     };
 
     assert_eq!(build_with(whole - examples), Ok(0));
-    let over_by = build_with(whole - examples - 1).unwrap_err().over_by;
-    assert_eq!(over_by, 1);
+    let refused = build_with(whole - examples - 1).unwrap_err();
+    let too_long = ContextOverflow { over_by: 1 };
+    assert_eq!(refused, PromptError::ContextOverflow(too_long));
 }

@@ -10,7 +10,10 @@ use tavern::macros::environment::MacroEnvironment;
 use tavern::macros::expansion::expand;
 
 use crate::prompt::context::{PromptContext, PromptMember};
-use crate::spaces::membership::{MembershipKind, MembershipStatus, Participation};
+use crate::prompt::macro_values::bindings::{member_bindings, speaker_bindings};
+use crate::prompt::macro_values::personas;
+use crate::prompt::macro_values::personas::PersonaSection;
+use crate::spaces::membership::Participation;
 use crate::spaces::space::CardHandlingMode;
 
 /// In a prefix or suffix: replaced by the name of the field.
@@ -50,6 +53,8 @@ pub struct CardTexts {
     pub personalities: Vec<(Bindings, String)>,
     /// The depth prompt of each card.
     pub depth_prompts: Vec<DepthText>,
+    /// The personas, if each has a section of its own.
+    pub personas: Vec<PersonaSection>,
 }
 
 /// A card's depth prompt with its macros expanded.
@@ -61,35 +66,37 @@ pub struct DepthText {
 
 /// Expands the cards of a context.
 pub fn expand_cards(context: &PromptContext, environment: &MacroEnvironment) -> CardTexts {
-    let names = name_bindings(context);
+    let names = speaker_bindings(context);
     let description = join_field(context, environment, &DESCRIPTION);
     let personalities = expand_field(context, environment, &PERSONALITY);
     let scenario = match context.scenario_override.as_deref().map(str::trim) {
         None | Some("") => join_field(context, environment, &SCENARIO),
         Some(replacement) => {
+            environment.set_field("Scenario of the space");
             environment.without_variables(|| expand(replacement, &names, environment))
         }
     };
     let examples = join_field(context, environment, &EXAMPLES);
+    environment.set_field("Persona");
     let persona =
         environment.without_variables(|| expand(&context.user.persona, &names, environment));
     let texts: Vec<&str> = personalities.iter().map(|(_, it)| it.as_str()).collect();
-    let speaker = context.character().and_then(|it| it.card.as_deref());
-    let meanings = Bindings {
+    let mut bindings = Bindings {
         persona: BoundText::Expanded(persona.trim().to_owned()),
         description: BoundText::Expanded(description),
         personality: BoundText::Expanded(texts.join("\n")),
         scenario: BoundText::Expanded(scenario.trim().to_owned()),
         example_messages: BoundText::Expanded(examples),
-        system_prompt: speaker.map_or("", Card::system_prompt).into(),
-        post_history: speaker.map_or("", Card::post_history_instructions).into(),
-        version: speaker.map_or("", Card::character_version).to_owned(),
         ..names
     };
+    let depth_prompts = depth_prompts(context, environment);
+    let personas = personas::expand_sections(context, &bindings, environment);
+    bindings.persona_list = personas::list(context, &personas);
     CardTexts {
-        bindings: meanings,
+        bindings,
         personalities,
-        depth_prompts: depth_prompts(context, environment),
+        depth_prompts,
+        personas,
     }
 }
 
@@ -130,6 +137,7 @@ fn expand_field(
     let all = included_members(context).into_iter();
     all.filter_map(|owner| {
         let own = member_bindings(context, owner);
+        world.set_field(&format!("{} of {}", field.name, owner.name));
         let body = expand((field.text)(owner.card.as_deref()?), &own, world);
         let body = body.trim();
         (!body.is_empty()).then(|| {
@@ -179,69 +187,10 @@ fn depth_prompts(context: &PromptContext, world: &MacroEnvironment) -> Vec<Depth
     let depths = included.filter_map(|owner| {
         let mut prompt = owner.card.as_deref()?.depth_prompt()?;
         let own = member_bindings(context, owner);
+        world.set_field(&format!("Character's Note of {}", owner.name));
         prompt.prompt = expand(&prompt.prompt, &own, world).trim().to_owned();
         let owner = owner.name.clone();
         (!prompt.prompt.is_empty()).then_some(DepthText { owner, prompt })
     });
     depths.collect()
-}
-
-/// Returns the macro values in the card of `owner`.
-fn member_bindings(context: &PromptContext, owner: &PromptMember) -> Bindings {
-    let text = |of: fn(&Card) -> &str| owner.card.as_deref().map_or("", of);
-    let others = join_names(other_members(context, Some(owner)), &context.user.name);
-    Bindings {
-        character: owner.display_name().to_owned(),
-        is_nicknamed: owner.display_name() != owner.name,
-        not_character: others,
-        persona: context.user.persona.as_str().into(),
-        description: text(Card::description).into(),
-        personality: text(Card::personality).into(),
-        scenario: text(Card::scenario).into(),
-        example_messages: text(Card::mes_example).into(),
-        system_prompt: text(Card::system_prompt).into(),
-        post_history: text(Card::post_history_instructions).into(),
-        version: text(Card::character_version).to_owned(),
-        ..name_bindings(context)
-    }
-}
-
-/// Returns the values of the name macros for the speaker of this context.
-fn name_bindings(context: &PromptContext) -> Bindings {
-    let character = context.character();
-    let character_name = character.map_or(context.user.name.as_str(), PromptMember::display_name);
-    let not_muted = context.characters();
-    let not_muted = not_muted.filter(|it| it.participation == Participation::Active);
-    let people = context.members.iter();
-    let people = people
-        .filter(|it| it.kind == MembershipKind::Human && it.status == MembershipStatus::Active);
-    Bindings {
-        character: character_name.to_owned(),
-        is_nicknamed: character.is_some_and(|it| it.display_name() != it.name),
-        user: context.user.name.clone(),
-        users: join_names(people, &context.user.name),
-        group: join_names(context.characters(), character_name),
-        group_not_muted: join_names(not_muted, character_name),
-        not_character: join_names(other_members(context, character), &context.user.name),
-        ..Bindings::default()
-    }
-}
-
-/// Returns the active members except this one.
-fn other_members<'a>(
-    context: &'a PromptContext,
-    one: Option<&PromptMember>,
-) -> impl Iterator<Item = &'a PromptMember> + use<'a> {
-    let one = one.map(|it| it.id);
-    let members = context.members.iter();
-    members.filter(move |it| it.status == MembershipStatus::Active && Some(it.id) != one)
-}
-
-/// Joins display names with commas; `fallback` if there are none.
-fn join_names<'a>(members: impl Iterator<Item = &'a PromptMember>, fallback: &str) -> String {
-    let names: Vec<&str> = members.map(|it| it.name.as_str()).collect();
-    match names.is_empty() {
-        true => fallback.to_owned(),
-        false => names.join(", "),
-    }
 }

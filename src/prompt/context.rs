@@ -1,7 +1,6 @@
 //! Defines `PromptContext`, all inputs of one prompt (members, cards, preset, lorebooks, messages),
 //! and derives token limits and macro values from them. No I/O; `prompt/loading/` loads the inputs.
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use base::clock::Timestamp;
@@ -10,7 +9,6 @@ use tavern::cards::card::Card;
 use tavern::lorebook::engine_lorebook::Lorebook;
 use tavern::lorebook::scan_request::ScanSettings;
 use tavern::lorebook::timed_effects::TimedEffects;
-use tavern::macros::environment::{LastMessages, MacroEnvironment, MacroSeed};
 use tavern::macros::variables::Variables;
 use tavern::presets::complete_preset::{GenerationTrigger, Preset};
 
@@ -66,6 +64,8 @@ pub struct PromptContext {
     pub instructions: Option<String>,
     /// The messages, oldest first, without gaps up to the newest.
     pub history: Vec<HistoryLine>,
+    /// How many swipes the newest message has, if an AI wrote it.
+    pub n_swipes: Option<i64>,
     /// How the model counts a picture; `None`: it accepts no pictures, and gets texts instead.
     pub picture_cost: Option<PictureCost>,
     /// Where the histories of earlier prompts of this conversation begin, the newest first. `None`: the
@@ -254,46 +254,6 @@ impl PromptContext {
     /// Returns the token limits.
     pub fn limits(&self) -> ContextLimits {
         ContextLimits::from_preset(&self.preset)
-    }
-
-    /// Returns the values that macros use in addition to members and cards.
-    pub fn macro_environment(&self) -> MacroEnvironment {
-        let limits = self.limits();
-        MacroEnvironment {
-            now: Some(self.now),
-            seed: MacroSeed {
-                conversation: self.conversation.0,
-                message: self.history.last().map_or(0, |it| it.seq),
-            },
-            last_messages: self.last_messages(),
-            summary: self.summary_text(),
-            max_prompt_tokens: limits.context_tokens - limits.response_tokens,
-            model: self.model.clone(),
-            variables: RefCell::new(self.variables.clone()),
-            ..MacroEnvironment::default()
-        }
-    }
-
-    /// Returns the text of the running summary in use; empty if there is none, or if it may not be used.
-    fn summary_text(&self) -> String {
-        let in_use = self.summaries.as_ref().and_then(PromptSummaries::in_use);
-        in_use.map_or_else(String::new, |it| it.content.clone())
-    }
-
-    fn last_messages(&self) -> LastMessages {
-        let last = |role: Option<MessageRole>| {
-            let mut lines = self.history.iter().rev();
-            lines.find(|it| role.is_none_or(|role| it.role == role))
-        };
-        let text = |line: Option<&HistoryLine>| line.map_or(String::new(), |it| it.text.clone());
-        LastMessages {
-            message: text(last(None)),
-            user_message: text(last(Some(MessageRole::User))),
-            character_message: text(last(Some(MessageRole::Assistant))),
-            message_id: last(None).map(|it| it.seq),
-            user_spoke_at: last(Some(MessageRole::User)).map(|it| it.created_at),
-            input: self.impersonation_request.clone().unwrap_or_default(),
-        }
     }
 
     /// Returns the speaker, if it is one of the members.

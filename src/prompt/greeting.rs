@@ -12,6 +12,8 @@ use tavern::macros::environment::{MacroEnvironment, MacroSeed};
 use tavern::macros::expansion::expand;
 use tavern::macros::variables::{VariableChanges, Variables};
 
+use crate::prompt::macro_values::bindings::greetings;
+
 /// The names that appear in a greeting.
 #[derive(Clone, Copy, Debug)]
 pub struct GreetingAudience<'a> {
@@ -56,6 +58,12 @@ pub fn expand_greetings(
         example_messages: card.mes_example().into(),
         system_prompt: card.system_prompt().into(),
         post_history: card.post_history_instructions().into(),
+        depth_prompt: card
+            .depth_prompt()
+            .map_or_else(String::new, |it| it.prompt)
+            .into(),
+        creator_notes: card.creator_notes().into(),
+        greetings: greetings(card),
         version: card.character_version().to_owned(),
         group: audience.group.unwrap_or(called).to_owned(),
         group_not_muted: audience.group.unwrap_or(called).to_owned(),
@@ -87,6 +95,12 @@ pub fn expand_greetings(
             let text = expand(greeting, &meanings, &world).trim().to_owned();
             (text, world.variables.borrow().changes.clone())
         });
+        // A greeting beyond the limits of macros is posted as it is.
+        let changes = match world.failure.take() {
+            Some(_) => VariableChanges::default(),
+            None => changes,
+        };
+        world.macro_use.take();
         if text.is_empty() {
             continue;
         }
@@ -161,11 +175,11 @@ mod tests {
         assert_eq!(greetings.texts, ["5 red", "blue"]);
         assert_eq!(
             greetings.changes.conversation,
-            [("hat".to_owned(), "red".to_owned())].into()
+            [("hat".to_owned(), Some("red".to_owned()))].into()
         );
         assert_eq!(
             greetings.changes.space,
-            [("n".to_owned(), "5".to_owned())].into()
+            [("n".to_owned(), Some("5".to_owned()))].into()
         );
     }
 }

@@ -30,6 +30,9 @@ use crate::prompt::card_texts;
 use crate::prompt::card_texts::CardTexts;
 use crate::prompt::context::PromptContext;
 
+/// The name of a text of a lorebook in a failure of its macros.
+const LORE_FIELD: &str = "World Info";
+
 /// The result of the scan for one prompt.
 #[derive(Default)]
 pub struct PromptLore {
@@ -107,12 +110,18 @@ pub fn activate(
     }
     // The cards are expanded again later, when the outlets are known.
     let cards = environment.without_variables(|| card_texts::expand_cards(context, environment));
+    environment.macro_use.take();
     let have_cards_summary = environment.take_summary_use();
     let card_uses = RefCell::new(HashMap::new());
     let with_summary = RefCell::new(HashSet::new());
     let expanded = |text: &str| {
         environment.take_card_use();
+        environment.set_field(LORE_FIELD);
         let expanded = expand(text, &cards.bindings, environment);
+        let mut failure = environment.failure.borrow_mut();
+        if let Some(failure) = failure.as_mut().filter(|it| it.field == LORE_FIELD) {
+            failure.field = format!("{LORE_FIELD}: {}", entry_name(context, text));
+        }
         let card_use = environment.take_card_use();
         let text = expanded.trim();
         if !card_use.is_none() {
@@ -142,6 +151,15 @@ pub fn activate(
         text.push_str(fired.text.trim());
     }
     lore
+}
+
+/// Returns the name of the entry with this text.
+fn entry_name<'a>(context: &'a PromptContext, text: &str) -> &'a str {
+    let lorebooks = context.lore.lorebooks.iter();
+    let mut entries = lorebooks.flat_map(|it| &it.entries);
+    // The decorators before the text are not part of it.
+    let found = entries.find(|it| it.content.trim_end().ends_with(text.trim_end()));
+    found.map_or("a key", |it| it.name.as_str())
 }
 
 fn scan_lorebooks(
@@ -325,7 +343,7 @@ fn outlet_name(place: &InsertionPosition) -> Option<&str> {
 }
 
 fn field_text(field: &BoundText) -> &str {
-    let (BoundText::Source(text) | BoundText::Expanded(text)) = field;
+    let (BoundText::Source(text) | BoundText::OfPerson(text) | BoundText::Expanded(text)) = field;
     text
 }
 

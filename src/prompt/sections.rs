@@ -9,7 +9,6 @@ use tavern::macros::card_use::CardUse;
 use tavern::macros::environment::MacroEnvironment;
 use tavern::macros::expansion::expand;
 use tavern::presets::complete_preset::{ExampleMessagesMode, PresetEntry, PromptSlot};
-use tavern::presets::preset_texts::PresetTexts;
 
 use crate::prompt::blocks::{BlockKind, BlockOrigin, PromptBlock};
 use crate::prompt::card_texts::{CardTexts, EXAMPLE_MARK};
@@ -34,6 +33,7 @@ impl Sections<'_> {
     pub fn blocks_for(&self, entry: &PresetEntry) -> Vec<PromptBlock> {
         let texts = &self.context.preset.texts;
         let meanings = &self.cards.bindings;
+        self.environment.set_field(&entry.label);
         match entry.slot {
             None => self.entry_blocks(BlockKind::Entry, entry, self.expand_text(&entry.text)),
             Some(PromptSlot::Main) => {
@@ -75,36 +75,21 @@ impl Sections<'_> {
             blocks.iter_mut().for_each(|it| it.is_required = true);
             return blocks;
         }
-        let is_default = *format == PresetTexts::default().persona_format;
-        let mut blocks = Vec::new();
-        for persona in &self.context.personas {
-            let names = Bindings {
-                user: persona.name.clone(),
-                ..self.cards.bindings.clone()
-            };
-            let world = self.environment;
-            let text = world.without_variables(|| expand(&persona.text, &names, world));
-            let of_section = Bindings {
-                persona: BoundText::Expanded(text.trim().to_owned()),
-                ..names
-            };
-            // The default names the persona too; the lines around the section do it here.
-            let own_format = if is_default { "{{persona}}" } else { format };
-            let mut text = expand(own_format, &of_section, world).trim().to_owned();
-            if !text.is_empty() && !own_format.to_lowercase().contains("{{user}}") {
-                let name = &persona.name;
-                text = format!("[Persona of {name}]\n{text}\n[End of {name}]");
-            }
-            let is_first = blocks.is_empty();
-            let section = self.entry_blocks(BlockKind::Persona, entry, text);
-            blocks.extend(section.into_iter().map(|it| PromptBlock {
-                joins: !is_first,
-                is_required: persona.is_user,
-                priority: (persona.last_seq, 0),
-                ..it
-            }));
-        }
-        blocks
+        let sections = self.cards.personas.iter().filter(|it| !it.text.is_empty());
+        let blocks = sections.enumerate().map(|(n, it)| PromptBlock {
+            joins: n > 0,
+            is_required: it.is_user,
+            priority: (it.last_seq, 0),
+            card_use: self.origin(it.card_use),
+            has_summary: it.has_summary || self.have_cards_summary,
+            ..PromptBlock::new(
+                BlockKind::Persona,
+                &entry.label,
+                entry.role,
+                it.text.clone(),
+            )
+        });
+        blocks.collect()
     }
 
     /// Formats each personality with the name of its owner.
@@ -144,6 +129,7 @@ impl Sections<'_> {
             true => &texts.new_group_chat_prompt,
             false => &texts.new_chat_prompt,
         };
+        self.environment.set_field("New chat");
         let line = self.expand_text(line);
         self.system_block(BlockKind::NewChat, "New chat", line)
     }
@@ -152,6 +138,7 @@ impl Sections<'_> {
     pub fn group_nudge(&self) -> Option<PromptBlock> {
         let needs_one = self.context.is_group() && !self.context.is_impersonation();
         let nudge = &self.context.preset.texts.group_nudge_prompt;
+        self.environment.set_field("Group nudge");
         let nudge = needs_one.then(|| self.expand_text(nudge))?;
         self.system_block(BlockKind::GroupNudge, "Group nudge", nudge)
     }
@@ -160,6 +147,7 @@ impl Sections<'_> {
     pub fn continue_nudge(&self) -> Option<PromptBlock> {
         let needs_one = (self.context.continuation).is_some_and(|it| !it.is_prefill);
         let nudge = &self.context.preset.texts.continue_nudge_prompt;
+        self.environment.set_field("Continue nudge");
         let nudge = needs_one.then(|| self.expand_text(nudge))?;
         self.system_block(BlockKind::ContinueNudge, "Continue nudge", nudge)
     }
@@ -170,6 +158,7 @@ impl Sections<'_> {
         if !self.context.is_impersonation() {
             return None;
         }
+        self.environment.set_field("Impersonation");
         let mut text = self.expand_text(&self.context.preset.texts.impersonation_prompt);
         if let Some(instruction) = &self.context.impersonation_request {
             let user = &self.cards.bindings.user;
@@ -194,6 +183,7 @@ impl Sections<'_> {
         let mut blocks = self.lore.blocks_at(&InsertionPosition::NoteTop);
         if note.is_due(self.context.n_user_turns) {
             let world = self.environment;
+            world.set_field("Author's note");
             let text = world.without_variables(|| self.expand_text(&note.text));
             blocks.extend(self.system_block(BlockKind::AuthorNote, "Author's note", text));
         }
@@ -218,6 +208,7 @@ impl Sections<'_> {
 
     /// Returns the texts that end the reply.
     pub fn stop_sequences(&self) -> Vec<String> {
+        self.environment.set_field("Stop strings");
         let stop = self.context.preset.stop.iter();
         let stop = stop.map(|it| expand(it, &self.cards.bindings, self.environment));
         stop.filter(|it| !it.is_empty()).collect()
@@ -296,7 +287,12 @@ impl Sections<'_> {
 
     /// Returns whether the text expanded last comes from a card.
     fn card_use(&self) -> CardUse {
-        match self.environment.take_card_use() {
+        self.origin(self.environment.take_card_use())
+    }
+
+    /// Returns the card use of a text, for which macros have recorded `card_use`.
+    fn origin(&self, card_use: CardUse) -> CardUse {
+        match card_use {
             CardUse::Entered => self.card_text,
             other => other,
         }
@@ -310,7 +306,7 @@ impl Sections<'_> {
 
 /// Returns the text of a field after the cards were expanded.
 fn field_text(field: &BoundText) -> &str {
-    let (BoundText::Source(text) | BoundText::Expanded(text)) = field;
+    let (BoundText::Source(text) | BoundText::OfPerson(text) | BoundText::Expanded(text)) = field;
     text.trim()
 }
 

@@ -6,7 +6,7 @@ use base::ids::SpaceId;
 use sea_orm::Set;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::OnConflict;
-use tavern::macros::variables::VariableMap;
+use tavern::macros::variables::{VariableChangeMap, VariableMap};
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "space_variables")]
@@ -31,6 +31,29 @@ pub async fn load_for_space(
     let all = Entity::find().filter(Column::SpaceId.eq(space));
     let all = all.all(db).await?.into_iter();
     Ok(all.map(|it| (it.name, it.value)).collect())
+}
+
+/// Sets and deletes variables of a space.
+pub async fn apply(
+    tx: &impl ConnectionTrait,
+    space: SpaceId,
+    changes: &VariableChangeMap,
+) -> Result<(), DbErr> {
+    let deleted: Vec<&str> = changes
+        .iter()
+        .filter(|(_, value)| value.is_none())
+        .map(|(name, _)| name.as_str())
+        .collect();
+    if !deleted.is_empty() {
+        Entity::delete_many()
+            .filter(Column::SpaceId.eq(space))
+            .filter(Column::Name.is_in(deleted))
+            .exec(tx)
+            .await?;
+    }
+    let values = changes.iter();
+    let values = values.filter_map(|(name, value)| Some((name.clone(), value.clone()?)));
+    set(tx, space, values.collect()).await
 }
 
 /// Sets variables of a space.

@@ -4,6 +4,7 @@ use leased_jobs::concurrency_limit::LimitReached;
 use responses_api::pending_tool_calls::ToolOutputError;
 use responses_api::request::error::WrongReference;
 use sea_orm::DbErr;
+use tavern::macros::environment::InvalidMacro;
 use tokio::task::JoinError;
 
 use crate::responses::execution::mcp::approvals::ApprovalError;
@@ -33,6 +34,8 @@ pub enum ResponseEngineError {
     UnknownTool(WrongReference),
     #[error("{n_tokens} tokens exceed the context window of {window}")]
     PromptTooLong { n_tokens: i64, window: i64 },
+    #[error(transparent)]
+    InvalidMacro(InvalidMacro),
     /// The limit in bytes, for all items together.
     #[error("the history is larger than {0} bytes")]
     HistoryTooLarge(i64),

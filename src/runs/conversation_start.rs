@@ -7,6 +7,7 @@ use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter};
 use serde::Deserialize;
 use serde_json::json;
 use tavern::cards::card::Card;
+use tavern::macros::variables;
 use tavern::macros::variables::{VariableMap, Variables};
 
 use crate::characters::character;
@@ -206,10 +207,8 @@ impl RunEngine {
             }
             if !texts.is_empty() {
                 // Later greetings see the variables that earlier ones have set.
-                known
-                    .conversation
-                    .extend(rendered.changes.conversation.clone());
-                known.space.extend(rendered.changes.space.clone());
+                variables::apply(&rendered.changes.conversation, &mut known.conversation);
+                variables::apply(&rendered.changes.space, &mut known.space);
                 greetings.push(Greeting {
                     membership: membership.id,
                     texts,

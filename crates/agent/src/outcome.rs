@@ -112,6 +112,7 @@ pub enum FailureCode {
     TokenLimitExceeded,
     NoProvider,
     ContextOverflow,
+    InvalidMacro,
     StaleRunningRun,
     Internal,
 }
@@ -130,6 +131,7 @@ impl FailureCode {
             Self::TokenLimitExceeded => "token_limit_exceeded",
             Self::NoProvider => "no_provider",
             Self::ContextOverflow => "context_overflow",
+            Self::InvalidMacro => "invalid_macro",
             Self::StaleRunningRun => "stale_running_run",
             Self::Internal => "internal",
         }

@@ -312,6 +312,9 @@ pub fn start_error(error: &ResponseEngineError) -> ResponseError {
             "context_length_exceeded",
             "The input exceeds the model's context window.",
         ),
+        ResponseEngineError::InvalidMacro(_) => {
+            ("upstream_error", "A text of the model has too many macros.")
+        }
         ResponseEngineError::ModelNotFound(_) => {
             ("upstream_error", "The requested model no longer exists.")
         }

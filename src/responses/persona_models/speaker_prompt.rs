@@ -17,6 +17,7 @@ use crate::prompt::builder;
 use crate::prompt::context::{Continuation, HistoryLine};
 use crate::prompt::loading::external_history;
 use crate::prompt::loading::external_history::ExternalHistory;
+use crate::prompt::prompt_error::PromptError;
 use crate::providers::provider;
 use crate::responses::error::ResponseEngineError;
 use crate::responses::input::continuation;
@@ -96,9 +97,12 @@ pub async fn build_request(
         .spawn_blocking(move || builder::build(&context, &tokens::count));
     let built = building.await?;
     let window = limits.context_tokens;
-    let built = built.map_err(|overflow| ResponseEngineError::PromptTooLong {
-        n_tokens: window + overflow.over_by,
-        window,
+    let built = built.map_err(|error| match error {
+        PromptError::ContextOverflow(overflow) => ResponseEngineError::PromptTooLong {
+            n_tokens: window + overflow.over_by,
+            window,
+        },
+        PromptError::InvalidMacro(error) => ResponseEngineError::InvalidMacro(error),
     })?;
     let mut request = Request {
         format: stored.format.clone(),

@@ -16,13 +16,13 @@ use crate::conversations::{branching, message};
 use crate::memories::memory_settings::MemberSwitches;
 use crate::memories::tool::memory_tool::MemoryTool;
 use crate::memories::tool::pending_changes::PendingChanges;
-use crate::prompt::budget::ContextOverflow;
 use crate::prompt::builder;
 use crate::prompt::builder::BuiltPrompt;
 use crate::prompt::context::{Continuation, PromptContext, PromptMember};
 use crate::prompt::history::whisper_marker;
 use crate::prompt::loading::loader::{PromptRequest, PromptScope};
 use crate::prompt::loading::{loader, model_language, picture_loader};
+use crate::prompt::prompt_error::PromptError;
 use crate::prompt::record::sent_prompt::SentPrompt;
 use crate::prompt::record::whispered_blocks;
 use crate::providers::{provider, usable_providers};
@@ -37,8 +37,8 @@ use crate::runs::store::run;
 use crate::spaces::membership;
 use crate::spaces::posts::heard_messages;
 
-/// A prompt, if it fits into the model's context window.
-pub type FittedPrompt = Result<BuiltPrompt, ContextOverflow>;
+/// A prompt, if it can be built and fits into the model's context window.
+pub type FittedPrompt = Result<BuiltPrompt, PromptError>;
 
 /// The maximum length of a candidate if the preset does not set one.
 const DEFAULT_CANDIDATE_TOKENS: u32 = 200;
@@ -275,9 +275,12 @@ async fn prepare_with_provider(
     let (prompt, built) = build_prompt(context, prompt)
         .await
         .map_err(internal_failure)?;
-    let mut built = built.map_err(|overflow| GenerationFailure {
-        code: FailureCode::ContextOverflow,
-        message: overflow.to_string(),
+    let mut built = built.map_err(|error| GenerationFailure {
+        code: match error {
+            PromptError::ContextOverflow(_) => FailureCode::ContextOverflow,
+            PromptError::InvalidMacro(_) => FailureCode::InvalidMacro,
+        },
+        message: error.to_string(),
         is_retryable: false,
     })?;
     let db = context.db.reader();

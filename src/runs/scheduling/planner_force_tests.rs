@@ -136,7 +136,7 @@ fn characters_greet_once_and_only_before_the_first_message() {
             .map(|it| SwipeText::new((*it).to_owned(), 1))
             .collect(),
         macros: VariableChanges {
-            conversation: [("hat".to_owned(), "red".to_owned())].into(),
+            conversation: [("hat".to_owned(), Some("red".to_owned()))].into(),
             ..VariableChanges::default()
         },
     };

@@ -218,7 +218,15 @@ impl PlanWriter<'_> {
             if !variables["macros"].is_object() {
                 variables["macros"] = json!({});
             }
-            variables["macros"][name] = Value::from(value.as_str());
+            match (value, variables["macros"].as_object_mut()) {
+                (Some(value), Some(known)) => {
+                    known.insert(name.clone(), Value::from(value.as_str()));
+                }
+                (None, Some(known)) => {
+                    known.shift_remove(name);
+                }
+                (_, None) => {}
+            }
         }
         if let Some(lore) = &effects.timed_effects {
             variables["lore"] = lore.clone();
@@ -242,6 +250,6 @@ impl PlanWriter<'_> {
             row.summary_goal_seq = goal;
             summarizing_task::request(self.tx, row, self.now).await?;
         }
-        space_variable::set(self.tx, schedule.space.id, effects.variables.space.clone()).await
+        space_variable::apply(self.tx, schedule.space.id, &effects.variables.space).await
     }
 }

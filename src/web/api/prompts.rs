@@ -70,7 +70,7 @@ pub struct PromptView {
     responses(
         (status = 200, body = PromptView),
         (status = 403),
-        (status = 422, description = "`no_speaker`; `context_overflow`.")
+        (status = 422, description = "`no_speaker`; `context_overflow`; `invalid_macro`.")
     )
 )]
 pub async fn preview(
@@ -93,7 +93,7 @@ pub async fn preview(
     let reader = at.viewer();
     let shown = prompt_preview::load(app.engine.context(), id, (speaker, reader), None).await?;
     let (provider, built) = shown.ok_or_else(no_speaker)?;
-    let built = built.map_err(|error| ApiError::new(422, "context_overflow", error.to_string()))?;
+    let built = built.map_err(|error| ApiError::new(422, error.code(), error.to_string()))?;
     let hidden = hidden_cards(&app, &caller, at.space.id).await?;
     let (mut blocks, mut lore) = (built.blocks, built.lore);
     hidden.withhold(&mut blocks, &mut lore, Some(&built.cards));

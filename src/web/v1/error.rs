@@ -244,6 +244,9 @@ impl From<ResponseEngineError> for V1Error {
                     "The prompt of {n_tokens} tokens, which contains 'input', exceeds the context window of {window}."
                 ),
             ),
+            ResponseEngineError::InvalidMacro(error) => {
+                Self::new(400, "invalid_macro", error.to_string()).for_param("model")
+            }
             refusal => Self::from_state_error(&refusal),
         }
     }

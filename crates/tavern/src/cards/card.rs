@@ -219,6 +219,20 @@ impl Card {
         }
     }
 
+    /// Returns the texts of the entries in the embedded lorebook.
+    pub fn lore_texts(&self) -> Vec<&str> {
+        let entries = self
+            .field("character_book")
+            .and_then(|it| it.get("entries"));
+        let entries: Vec<&Value> = match entries {
+            Some(Value::Array(entries)) => entries.iter().collect(),
+            Some(Value::Object(entries)) => entries.values().collect(),
+            _ => Vec::new(),
+        };
+        let texts = entries.iter().filter_map(|it| it.get("content")?.as_str());
+        texts.collect()
+    }
+
     /// Returns the name of the linked lorebook, even if one is embedded.
     pub fn world_name(&self) -> Option<&str> {
         let world = self.extension("world")?.as_str()?.trim();

@@ -16,6 +16,7 @@ use crate::cards::{
     avatar_image, byaf, card, card_assets, export_document, png, temp_assets, zip_archive,
 };
 use crate::import_warning::ImportWarning;
+use crate::macros::syntax::unknown_macros;
 
 /// The maximum size of a file, in bytes.
 pub const MAX_BYTES: u64 = 100 * 1024 * 1024;
@@ -68,6 +69,8 @@ pub fn read(mut file: File) -> Result<CardFile, CardError> {
         _ => from_json(file)?,
     };
     warn_unavailable(&mut card_file.card);
+    let unknown = find_unknown_macros(&card_file.card);
+    card_file.card.warnings.extend(unknown);
     Ok(card_file)
 }
 
@@ -259,6 +262,39 @@ fn warn_unavailable(card: &mut Card) {
         let warning = ImportWarning::new("lorebook_elsewhere", sentence).with("name", world);
         card.warnings.push(warning);
     }
+}
+
+/// Returns a warning for each field with unknown macros.
+fn find_unknown_macros(card: &Card) -> Vec<ImportWarning> {
+    let fields = [
+        ("description", card.description()),
+        ("personality", card.personality()),
+        ("scenario", card.scenario()),
+        ("first_mes", card.first_mes()),
+        ("mes_example", card.mes_example()),
+        ("system_prompt", card.system_prompt()),
+        (
+            "post_history_instructions",
+            card.post_history_instructions(),
+        ),
+        (
+            "alternate_greetings",
+            &card.alternate_greetings().join("\n"),
+        ),
+        (
+            "group_only_greetings",
+            &card.group_only_greetings().join("\n"),
+        ),
+        (
+            "depth_prompt",
+            &card.depth_prompt().map_or_else(String::new, |it| it.prompt),
+        ),
+        ("character_book", &card.lore_texts().join("\n")),
+    ];
+    let fields = fields.iter();
+    fields
+        .filter_map(|(field, text)| unknown_macros::warning(field, text))
+        .collect()
 }
 
 /// Returns `None` and adds a warning if the image is invalid: the card is imported without it.

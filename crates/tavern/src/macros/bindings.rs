@@ -19,8 +19,24 @@ pub struct Bindings {
     /// The card's own main prompt and post-history instructions.
     pub system_prompt: BoundText,
     pub post_history: BoundText,
+    /// The card's depth prompt.
+    pub depth_prompt: BoundText,
+    /// The creator's notes for users.
+    pub creator_notes: BoundText,
+    /// The first message and the alternate greetings of the card, unexpanded.
+    pub greetings: Vec<String>,
     /// The version of the card.
     pub version: String,
+    /// The personas of all users who speak. It counts as text of a card, because macros in a persona
+    /// may insert such text.
+    pub persona_list: BoundText,
+    /// The main prompt that is sent, and that of the preset.
+    pub main_prompt: BoundText,
+    pub preset_main_prompt: BoundText,
+    /// The author's note that is sent, that of the speaker and that of the space.
+    pub authors_note: BoundText,
+    pub speaker_note: BoundText,
+    pub space_note: BoundText,
     /// All characters, separated by commas.
     pub group: String,
     /// All characters that are not muted.
@@ -38,6 +54,9 @@ pub struct Bindings {
 pub enum BoundText {
     /// Unexpanded: the macros in it are expanded where it is inserted.
     Source(String),
+    /// Unexpanded, like a source, but written by a person who may not set variables: those that the
+    /// macros in it set are discarded.
+    OfPerson(String),
     /// Already expanded, with the bindings of its owner.
     Expanded(String),
 }
@@ -62,32 +81,43 @@ pub enum Binding<'a> {
 }
 
 impl Bindings {
-    /// Returns whether the macro with this lower-case name inserts text of a card.
+    /// Returns whether the macro with this first name inserts text of a card.
     pub fn is_card_text(&self, name: &str) -> bool {
         match name {
-            "char" | "bot" | "group" | "charifnotgroup" => self.is_nicknamed,
+            "char" | "group" => self.is_nicknamed,
             "user" | "users" | "groupnotmuted" | "notchar" | "persona" => false,
+            "defaultsystemprompt" | "authorsnote" | "charauthorsnote" | "defaultauthorsnote" => {
+                false
+            }
             _ => true,
         }
     }
 
-    /// Returns the value of the macro with this lower-case name.
+    /// Returns the value of the macro with this first name.
     pub fn get(&self, name: &str) -> Option<Binding<'_>> {
         let meaning = match name {
-            "char" | "bot" => Binding::Name(&self.character),
+            "char" => Binding::Name(&self.character),
             "user" => Binding::Name(&self.user),
             "users" => Binding::Name(&self.users),
-            "group" | "charifnotgroup" => Binding::Name(&self.group),
+            "group" => Binding::Name(&self.group),
             "groupnotmuted" => Binding::Name(&self.group_not_muted),
             "notchar" => Binding::Name(&self.not_character),
-            "charversion" | "char_version" => Binding::Name(&self.version),
+            "charversion" => Binding::Name(&self.version),
             "persona" => Binding::Text(&self.persona),
-            "description" | "chardescription" => Binding::Text(&self.description),
-            "personality" | "charpersonality" => Binding::Text(&self.personality),
-            "scenario" | "charscenario" => Binding::Text(&self.scenario),
-            "mesexamples" | "mesexamplesraw" => Binding::Text(&self.example_messages),
+            "persona_list" => Binding::Text(&self.persona_list),
+            "description" => Binding::Text(&self.description),
+            "personality" => Binding::Text(&self.personality),
+            "scenario" => Binding::Text(&self.scenario),
+            "mesexamples" => Binding::Text(&self.example_messages),
             "charprompt" => Binding::Text(&self.system_prompt),
-            "charinstruction" | "charjailbreak" => Binding::Text(&self.post_history),
+            "charinstruction" => Binding::Text(&self.post_history),
+            "chardepthprompt" => Binding::Text(&self.depth_prompt),
+            "charcreatornotes" => Binding::Text(&self.creator_notes),
+            "systemprompt" => Binding::Text(&self.main_prompt),
+            "defaultsystemprompt" => Binding::Text(&self.preset_main_prompt),
+            "authorsnote" => Binding::Text(&self.authors_note),
+            "charauthorsnote" => Binding::Text(&self.speaker_note),
+            "defaultauthorsnote" => Binding::Text(&self.space_note),
             _ => return None,
         };
         Some(meaning)

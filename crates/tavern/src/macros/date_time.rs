@@ -3,6 +3,8 @@
 
 use chrono::{DateTime, Datelike, FixedOffset, Utc};
 
+use crate::chats::dates;
+
 /// Returns the value of a date or time macro, or `None` for another name.
 pub fn expand(name: &str, now: DateTime<Utc>) -> Option<String> {
     let format = match name {
@@ -35,7 +37,7 @@ pub fn expand_with_offset(zone: &str, now: DateTime<Utc>) -> Option<String> {
 }
 
 /// Format tokens with their chrono formats; tokens with a common prefix, longest first.
-const FORMAT_TOKENS: [(&str, &str); 22] = [
+const FORMAT_TOKENS: [(&str, &str); 34] = [
     ("YYYY", "%Y"),
     ("YY", "%y"),
     ("MMMM", "%B"),
@@ -43,10 +45,13 @@ const FORMAT_TOKENS: [(&str, &str); 22] = [
     ("MM", "%m"),
     ("M", "%-m"),
     ("DDDD", "%j"),
+    ("DDD", "%-j"),
     ("DD", "%d"),
     ("D", "%-d"),
     ("dddd", "%A"),
     ("ddd", "%a"),
+    ("d", "%w"),
+    ("E", "%u"),
     ("HH", "%H"),
     ("H", "%-H"),
     ("hh", "%I"),
@@ -55,9 +60,18 @@ const FORMAT_TOKENS: [(&str, &str); 22] = [
     ("m", "%-M"),
     ("ss", "%S"),
     ("s", "%-S"),
+    ("SSS", "%3f"),
     ("A", "%p"),
     ("a", "%P"),
     ("X", "%s"),
+    ("ZZ", "%z"),
+    ("Z", "%:z"),
+    ("LLLL", "%A, %B %-d, %Y %-I:%M %p"),
+    ("LLL", "%B %-d, %Y %-I:%M %p"),
+    ("LL", "%B %-d, %Y"),
+    ("LTS", "%-I:%M:%S %p"),
+    ("LT", "%-I:%M %p"),
+    ("L", "%m/%d/%Y"),
 ];
 
 /// Formats the time with a pattern such as `YYYY-MM-DD HH:mm`; text in brackets is literal.
@@ -103,29 +117,49 @@ fn ordinal(n: u32) -> String {
     format!("{n}{ending}")
 }
 
-/// Returns a duration in words.
+/// Returns a duration in words, rounded as Moment.js rounds it.
 pub fn humanize_duration(ms: i64) -> String {
-    let (minute, hour, day) = (60_000, 3_600_000, 86_400_000);
-    let round = |unit: i64| (ms + unit / 2) / unit;
+    let round = |n: i64, unit: i64| (n + unit / 2) / unit;
     let say = |n: i64, one: &str, many: &str| match n {
-        1 => one.to_owned(),
+        ..=1 => one.to_owned(),
         n => format!("{n} {many}"),
     };
-    match ms {
-        ..45_000 => "a few seconds".to_owned(),
-        45_000..2_700_000 => say(round(minute).max(1), "a minute", "minutes"),
-        2_700_000..79_200_000 => say(round(hour).max(1), "an hour", "hours"),
-        79_200_000..2_246_400_000 => say(round(day).max(1), "a day", "days"),
-        2_246_400_000..29_808_000_000 => say(round(30 * day).max(1), "a month", "months"),
-        _ => say(round(365 * day).max(1), "a year", "years"),
+    let (seconds, minutes) = (round(ms, 1_000), round(ms, 60_000));
+    let (hours, days) = (round(ms, 3_600_000), round(ms, 86_400_000));
+    // 400 years have 146,097 days and 4,800 months.
+    let months = round(ms / 1_000 * 4_800, 146_097 * 86_400);
+    let years = round(ms / 1_000 * 400, 146_097 * 86_400);
+    if seconds < 45 {
+        "a few seconds".to_owned()
+    } else if minutes < 45 {
+        say(minutes, "a minute", "minutes")
+    } else if hours < 22 {
+        say(hours, "an hour", "hours")
+    } else if days < 26 {
+        say(days, "a day", "days")
+    } else if months < 11 {
+        say(months, "a month", "months")
+    } else {
+        say(years, "a year", "years")
     }
+}
+
+/// Returns how far the first date is from the second one in words: `in 2 hours`, `2 hours ago`.
+/// `None` if one is not a date.
+pub fn difference(one: &str, other: &str) -> Option<String> {
+    let ms = dates::parse_text(one)?.ms_since(dates::parse_text(other)?);
+    let duration = humanize_duration(ms.abs());
+    Some(match ms > 0 {
+        true => format!("in {duration}"),
+        false => format!("{duration} ago"),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use base::clock::Timestamp;
 
-    use super::{expand_with_offset, format_in, humanize_duration};
+    use super::{difference, expand_with_offset, format_in, humanize_duration};
 
     const NOON: Timestamp = Timestamp(1_795_262_645_000); // 2026-11-21T12:04:05Z, a Saturday
 
@@ -166,9 +200,29 @@ mod tests {
             (72 * hour, "3 days"),
             (40 * 24 * hour, "a month"),
             (800 * 24 * hour, "2 years"),
+            (44_499, "a few seconds"),
+            (44_500, "a minute"),
+            (21 * hour + 35 * minute, "a day"),
+            (26 * 24 * hour, "a month"),
+            (320 * 24 * hour, "a year"),
         ];
         for (ms, expected) in cases {
             assert_eq!(humanize_duration(ms), expected);
         }
+    }
+
+    #[test]
+    fn the_difference_of_two_dates_names_its_direction() {
+        let cases = [
+            ("2026-11-21 4:24 PM", "2026-11-21 14:24:00", "in 2 hours"),
+            ("2024-05-11", "2024/5/14 00:00:00", "3 days ago"),
+            ("November 21, 2026", "2025-11-21T00:00:00Z", "in a year"),
+            ("2026-11-21", "2026-11-21", "a few seconds ago"),
+        ];
+        for (one, other, expected) in cases {
+            let found = difference(one, other);
+            assert_eq!(found.as_deref(), Some(expected), "{one} {other}");
+        }
+        assert_eq!(difference("yesterday", "2026-11-21"), None);
     }
 }

@@ -1,53 +1,45 @@
-//! Replaces the macros of a text by their values. A value may contain macros (`{{description}}`),
-//! so depth, number and size are limited: macros beyond a limit are left as they are, and a longer
-//! result is cut.
+//! Replaces the macros of a text by their values, from the inside out and from left to right. A value
+//! may contain macros (`{{description}}`), so depth, number and size are limited for each prompt: a
+//! text that exceeds a limit is not expanded at all, and the environment names it.
+//!
+//! **Invariant:** what is not sent is not evaluated: comments, the branch of an `if` that is not
+//! chosen, and the operand of a short form that is not needed.
 
-use crate::macros::bindings::{Binding, Bindings};
-use crate::macros::card_use::CardUse;
-use crate::macros::effect::MacroEffect;
+use crate::macros::bindings::Bindings;
 use crate::macros::environment::MacroEnvironment;
-use crate::macros::syntax::{IfBlock, MAX_NESTING, MacroCall, MacroNode, parse};
-use crate::macros::variables::scope_of;
-use crate::macros::{date_time, random};
-use crate::seeded_random::SeededRandom;
+use crate::macros::evaluation::Evaluation;
+use crate::macros::limits::{MAX_LEVELS, MacroLimit};
+use crate::macros::output::{ExpansionOutput, MacroEffect};
+use crate::macros::position::MacroPosition;
+use crate::macros::syntax::blocks;
+use crate::macros::syntax::names;
+use crate::macros::syntax::names::{COMMENT, IF, MacroSpec};
+use crate::macros::syntax::parser::parse;
+use crate::macros::syntax::short_form::ShortForm;
+use crate::macros::syntax::tree::{MacroBlock, MacroCall, MacroHead, MacroNode};
+use crate::macros::{random, short_form_value, values};
 
-/// The maximum number of macros that one text may evaluate.
-const MAX_STEPS: usize = 20_000;
-/// The maximum length of a result, in bytes; a longer one is cut.
-pub const MAX_OUTPUT: usize = 256 * 1024;
-/// The maximum number of delimiters (`{{`, `}}`, `::`) to parse; the rest is left as it is.
-const MAX_DELIMITERS: usize = 200_000;
-/// The maximum length of an input, in bytes; an expansion reads and writes at most twice as many.
-const MAX_WORK: usize = 4 * 1024 * 1024;
-
-/// Returns `text` with its macros expanded.
+/// Returns `text` with its macros expanded. If it or an earlier text of the same prompt exceeds a
+/// limit, it is returned as it is, and [`MacroEnvironment::failure`] names the field.
 pub fn expand(text: &str, bindings: &Bindings, environment: &MacroEnvironment) -> String {
-    expand_counted(text, bindings, environment).0
-}
-
-/// Returns `text` with its macros expanded, and the work: macros evaluated, bytes read and written.
-pub fn expand_counted(
-    text: &str,
-    bindings: &Bindings,
-    environment: &MacroEnvironment,
-) -> (String, usize, usize) {
-    let text = &text[..text.floor_char_boundary(MAX_WORK)];
+    if environment.failure.borrow().is_some() {
+        return text.to_owned(); // the prompt is refused
+    }
     let mut expansion = Expansion {
         bindings,
         environment,
         text,
         original: bindings.original.as_deref(),
-        is_full: false,
-        steps_left: MAX_STEPS,
-        work_left: MAX_WORK * 2,
-        delimiters_left: MAX_DELIMITERS,
-        n_draws: 0,
         fingerprint: None,
     };
     let mut out = ExpansionOutput::default();
-    expansion.expand_text(text, &mut out, 0);
-    let steps = MAX_STEPS - expansion.steps_left;
-    (out.text, steps, MAX_WORK * 2 - expansion.work_left)
+    match expansion.expand_text(text, &mut out, MacroPosition::default()) {
+        Ok(()) => out.text,
+        Err(limit) => {
+            environment.record_failure(limit);
+            text.to_owned()
+        }
+    }
 }
 
 struct Expansion<'a> {
@@ -57,325 +49,339 @@ struct Expansion<'a> {
     text: &'a str,
     /// The value of `{{original}}`, which only the first one receives.
     original: Option<&'a str>,
-    /// A limit was reached; nothing more is written.
-    is_full: bool,
-    steps_left: usize,
-    work_left: usize,
-    delimiters_left: usize,
-    n_draws: usize,
     /// The fingerprint of the text, computed for the first draw.
     fingerprint: Option<random::TextFingerprint>,
 }
 
-/// The text written so far.
-#[derive(Default)]
-struct ExpansionOutput {
-    text: String,
-    /// The last item was a `{{trim}}`: line breaks that follow are removed.
-    trims_newlines: bool,
-}
+type Expanded<T = ()> = Result<T, MacroLimit>;
 
 impl<'a> Expansion<'a> {
-    /// Expands a text and appends the result to `out`.
-    fn expand_text(&mut self, text: &str, out: &mut ExpansionOutput, depth: usize) {
-        self.spend_work(text.len());
-        if !self.is_full {
-            let nodes = parse(text, &mut self.delimiters_left);
-            self.write_all(&nodes, out, depth);
-        }
+    fn expand_text(
+        &mut self,
+        text: &str,
+        out: &mut ExpansionOutput,
+        position: MacroPosition,
+    ) -> Expanded {
+        self.write_all(&parse(text)?, out, position)
     }
 
-    fn spend_work(&mut self, n_bytes: usize) {
-        self.is_full |= n_bytes > self.work_left;
-        self.work_left = self.work_left.saturating_sub(n_bytes);
-    }
-
-    fn write_all(&mut self, nodes: &[MacroNode<'_>], out: &mut ExpansionOutput, depth: usize) {
+    fn write_all(
+        &mut self,
+        nodes: &[MacroNode<'_>],
+        out: &mut ExpansionOutput,
+        position: MacroPosition,
+    ) -> Expanded {
         for node in nodes {
-            if self.is_full {
-                return;
-            }
             match node {
-                MacroNode::Text(text) => self.write(text, out),
-                MacroNode::Angle(name) => self.expand_angle(name, out, depth),
-                MacroNode::Macro(call) => self.expand_call(call, out, depth),
-                MacroNode::If(choice) => self.expand_if(choice, out, depth),
+                MacroNode::Text(text) => out.write(text),
+                MacroNode::Angle(name, at) => self.expand_angle(name, *at, out, position)?,
+                MacroNode::Macro(call) => self.expand_call(call, out, position)?,
             }
         }
+        Ok(())
     }
 
-    fn expand_angle(&mut self, name: &str, out: &mut ExpansionOutput, depth: usize) {
-        let known = self.binding(&name.to_lowercase());
-        match known.filter(|_| self.can_step(depth)) {
-            Some(meaning) => {
-                self.steps_left -= 1;
-                self.apply(MacroEffect::from_binding(meaning), out, depth);
-            }
-            None => {
-                for part in ["<", name, ">"] {
-                    self.write(part, out);
-                }
-            }
-        }
-    }
-
-    /// Returns the value bound to a name, and records the use of a card's text.
-    fn binding(&self, name: &str) -> Option<Binding<'a>> {
-        let meaning = self.bindings.get(name)?;
-        if self.bindings.is_card_text(name) {
-            self.environment.record_card_use(CardUse::Entered);
-        }
-        Some(meaning)
-    }
-
-    fn can_step(&self, depth: usize) -> bool {
-        self.steps_left > 0 && depth < MAX_NESTING
-    }
-
-    fn expand_call(&mut self, call: &MacroCall<'_>, out: &mut ExpansionOutput, depth: usize) {
-        let effect = match self.can_step(depth) {
-            true => self.evaluate(call, depth),
-            false => None,
-        };
-        match effect {
-            Some(effect) => self.apply(effect, out, depth),
-            None => self.write_verbatim(call, out, depth),
-        }
-    }
-
-    fn apply(&mut self, effect: MacroEffect<'_>, out: &mut ExpansionOutput, depth: usize) {
-        match effect {
-            MacroEffect::Plain(text) => self.write(&text, out),
-            MacroEffect::Text(text) => self.expand_text(text, out, depth + 1),
-            MacroEffect::Trim => {
-                let kept = out.text.trim_end_matches(['\n', '\r']).len();
-                out.text.truncate(kept);
-                out.trims_newlines = true;
-            }
-        }
-    }
-
-    /// Writes a macro that is unknown or beyond a limit as it is in the text, with the macros inside
-    /// it expanded.
-    fn write_verbatim(&mut self, call: &MacroCall<'_>, out: &mut ExpansionOutput, depth: usize) {
-        self.write("{{", out);
-        for (n, part) in call.parts.iter().enumerate() {
-            if n > 0 {
-                self.write("::", out);
-            }
-            self.write_all(part, out, depth);
-        }
-        self.write("}}", out);
-    }
-
-    fn expand_if(&mut self, choice: &IfBlock<'_>, out: &mut ExpansionOutput, depth: usize) {
-        if !self.can_step(depth) {
-            return self.write_if_verbatim(choice, out, depth);
-        }
-        self.steps_left -= 1;
-        let condition = self.expand_args(&choice.call, depth).join("::");
-        let nodes = match self.is_condition_true(&condition, depth) {
-            true => &choice.then,
-            false => &choice.otherwise,
-        };
-        let mut inner = ExpansionOutput::default();
-        self.write_all(nodes, &mut inner, depth + 1);
-        self.write(inner.text.trim(), out);
-    }
-
-    /// Writes a block beyond a limit as it is in the text.
-    fn write_if_verbatim(&mut self, choice: &IfBlock<'_>, out: &mut ExpansionOutput, depth: usize) {
-        self.write_verbatim(&choice.call, out, depth);
-        self.write_all(&choice.then, out, depth);
-        if !choice.otherwise.is_empty() {
-            self.write("{{else}}", out);
-            self.write_all(&choice.otherwise, out, depth);
-        }
-        self.write("{{/if}}", out);
-    }
-
-    /// Returns whether a condition is true: neither empty nor `0`, `false`, `off` or `no`. The bare
-    /// name of a macro is replaced by its value; each leading `!` negates.
-    fn is_condition_true(&mut self, condition: &str, depth: usize) -> bool {
-        let bare = condition.trim().trim_start_matches('!');
-        let is_turned = (condition.trim().len() - bare.len()) % 2 == 1;
-        let bare = bare.trim();
-        let mut value = ExpansionOutput::default();
-        match self.binding(&bare.to_lowercase()) {
-            Some(meaning) => self.apply(MacroEffect::from_binding(meaning), &mut value, depth),
-            None => value.text = bare.to_owned(),
-        }
-        let no = ["", "0", "false", "off", "no"];
-        is_turned == no.contains(&value.text.trim().to_lowercase().as_str())
-    }
-
-    /// Returns the arguments: the text after the name and the parts between `::`, expanded.
-    fn expand_args(&mut self, call: &MacroCall<'_>, depth: usize) -> Vec<String> {
-        let mut args = Vec::new();
-        for (n, part) in call.parts.iter().enumerate() {
-            let mut arg = ExpansionOutput::default();
-            match call.head() {
-                Some((_, rest)) if n == 0 => {
-                    self.write(rest, &mut arg);
-                    self.write_all(&part[1..], &mut arg, depth + 1);
-                    arg.text = arg.text.trim().to_owned();
-                    if arg.text.is_empty() {
-                        continue; // `{{name::part}}`
-                    }
-                }
-                _ => self.write_all(part, &mut arg, depth + 1),
-            }
-            args.push(arg.text);
-        }
-        args
-    }
-
-    /// Evaluates a macro; `None` if it is unknown.
-    fn evaluate(&mut self, call: &MacroCall<'_>, depth: usize) -> Option<MacroEffect<'a>> {
-        let (name, rest) = call.head()?;
-        let name = name.to_lowercase();
-        let is_bare = call.parts.len() == 1 && call.parts[0].len() == 1 && rest.trim().is_empty();
-        let effect = match is_bare {
-            true => self.evaluate_bare(&name),
-            false => None,
-        };
-        let effect = match effect {
-            Some(effect) => Some(effect),
-            None => self
-                .evaluate_with_args(&name, call, depth)
-                .map(MacroEffect::Plain),
-        };
-        // The macros in its arguments may have used the last step.
-        let n_steps = usize::from(effect.is_some());
-        self.steps_left = self.steps_left.saturating_sub(n_steps);
-        effect
-    }
-
-    /// Evaluates a macro without arguments.
-    fn evaluate_bare(&mut self, name: &str) -> Option<MacroEffect<'a>> {
-        let (meanings, world) = (self.bindings, self.environment);
-        if let Some(meaning) = self.binding(name) {
-            return Some(MacroEffect::from_binding(meaning));
-        }
-        let last_messages = &world.last_messages;
-        let plain = match name {
-            "original" if meanings.original.is_some() => {
-                return Some(MacroEffect::Text(self.original.take().unwrap_or_default()));
-            }
-            "trim" => return Some(MacroEffect::Trim),
-            "newline" => "\n".to_owned(),
-            "noop" => String::new(),
-            "lastmessage" => last_messages.message.clone(),
-            "lastusermessage" => last_messages.user_message.clone(),
-            "lastcharmessage" => last_messages.character_message.clone(),
-            "lastmessageid" => last_messages
-                .message_id
-                .map_or(String::new(), |it| it.to_string()),
-            "input" => last_messages.input.clone(),
-            "summary" => world.use_summary(),
-            "maxprompt" | "maxprompttokens" => world.max_prompt_tokens.to_string(),
-            "model" => world.model.clone(),
-            "idle_duration" | "idleduration" => {
-                let silence = last_messages.user_spoke_at.zip(world.now);
-                silence.map_or("a few seconds".to_owned(), |(then, now)| {
-                    date_time::humanize_duration(now.ms_since(then))
-                })
-            }
-            "roll" => return None,
-            _ => date_time::expand(name, world.now?.to_utc())?,
-        };
-        Some(MacroEffect::Plain(plain))
-    }
-
-    /// Evaluates a macro with arguments.
-    fn evaluate_with_args(
+    fn expand_angle(
         &mut self,
         name: &str,
+        at: usize,
+        out: &mut ExpansionOutput,
+        position: MacroPosition,
+    ) -> Expanded {
+        let effect = names::find(name)
+            .and_then(|spec| self.evaluation(at, position).evaluate(spec.name, name, &[]));
+        // Each of these names has a value.
+        effect.map_or(Ok(()), |it| self.apply(it, at, out, position))
+    }
+
+    fn expand_call(
+        &mut self,
         call: &MacroCall<'_>,
-        depth: usize,
-    ) -> Option<String> {
-        if let Some(reach) = scope_of(name) {
-            let args = self.expand_args(call, depth);
-            let output = self
-                .environment
-                .variables
-                .borrow_mut()
-                .execute(name, reach, &args)?;
-            if !output.is_empty() {
-                self.environment.record_card_use(CardUse::Unknown);
-            }
-            return Some(output);
+        out: &mut ExpansionOutput,
+        position: MacroPosition,
+    ) -> Expanded {
+        if position.depth >= MAX_LEVELS {
+            return Err(MacroLimit::Levels);
         }
-        let value = match name {
-            "comment" | "hidden_key" | "banned" => String::new(),
-            "reverse" => self
-                .expand_args(call, depth)
-                .join("::")
-                .chars()
-                .rev()
-                .collect(),
-            "outlet" => {
-                let args = self.expand_args(call, depth);
-                let found = self.environment.outlets.get(args.first()?.trim());
-                if found.is_some() {
-                    self.environment.record_card_use(CardUse::Unknown);
-                }
-                found.cloned().unwrap_or_default()
-            }
-            "random" | "pick" => {
-                let choices = random::split_choices(self.expand_args(call, depth));
-                let mut dice = self.next_random(name == "pick");
-                dice.choose(&choices).map(|it| it.trim().to_owned())?
-            }
-            "roll" => {
-                let formula = self.expand_args(call, depth).join("");
-                if formula.is_empty() {
-                    return None;
-                }
-                let thrown = random::roll(&mut self.next_random(false), &formula);
-                thrown.map_or_else(|| format!("{{{{roll:{formula}}}}}"), |it| it.to_string())
-            }
-            "datetimeformat" => {
-                let pattern = self.expand_args(call, depth).join("::");
-                date_time::format_in(&pattern, self.environment.now?.to_utc())
-            }
-            "time" => date_time::expand_with_offset(
-                self.expand_args(call, depth).first()?,
-                self.environment.now?.to_utc(),
-            )?,
-            _ => {
-                let offset = name.strip_prefix("time_")?;
-                let minutes = self.expand_args(call, depth);
-                let minutes = minutes.first().map(|it| format!(":{it}"));
-                let place = offset.to_owned() + &minutes.unwrap_or_default();
-                date_time::expand_with_offset(&place, self.environment.now?.to_utc())?
-            }
-        };
-        Some(value)
+        match self.evaluate(call, position)? {
+            Some(effect) => self.apply(effect, call.at, out, position),
+            None => self.write_verbatim(call, out, position),
+        }
     }
 
-    fn next_random(&mut self, is_pick: bool) -> SeededRandom {
-        self.n_draws += 1;
-        let print = *self
-            .fingerprint
-            .get_or_insert_with(|| random::TextFingerprint::new(self.text));
-        random::draw_source(self.environment.seed, is_pick, print, self.n_draws)
+    fn apply(
+        &mut self,
+        effect: MacroEffect<'_>,
+        at: usize,
+        out: &mut ExpansionOutput,
+        position: MacroPosition,
+    ) -> Expanded {
+        self.environment.count_expansion()?;
+        match effect {
+            MacroEffect::Plain(text) => {
+                self.environment.count_output(text.len())?;
+                out.write(&text);
+            }
+            MacroEffect::Text(text) => {
+                self.environment.count_output(text.len())?;
+                return self.expand_text(text, out, position.in_text_at(at));
+            }
+            MacroEffect::TextOfPerson(text) => {
+                let environment = self.environment;
+                environment.count_output(text.len())?;
+                let position = position.in_text_at(at);
+                return environment.without_variables(|| self.expand_text(text, out, position));
+            }
+            MacroEffect::Trim => out.trim(),
+            MacroEffect::KeepLineBreaks => out.keep_line_breaks(),
+        }
+        Ok(())
     }
 
-    fn write(&mut self, text: &str, out: &mut ExpansionOutput) {
-        let text = match out.trims_newlines {
-            true => text.trim_start_matches(['\n', '\r']),
-            false => text,
-        };
-        self.spend_work(text.len());
-        if text.is_empty() || self.is_full {
-            return;
+    /// Writes a macro without a meaning as it is in the text, with the macros in it expanded.
+    fn write_verbatim(
+        &mut self,
+        call: &MacroCall<'_>,
+        out: &mut ExpansionOutput,
+        position: MacroPosition,
+    ) -> Expanded {
+        let inner = position.in_argument();
+        for (n, part) in call.parts.iter().enumerate() {
+            out.write(if n == 0 { "{{" } else { "::" });
+            self.write_all(part, out, inner)?;
         }
-        out.trims_newlines = false;
-        let room = text.floor_char_boundary(MAX_OUTPUT.saturating_sub(out.text.len()));
-        self.is_full = room < text.len();
-        out.text.push_str(&text[..room]);
+        out.write("}}");
+        if let Some(block) = &call.block {
+            self.write_all(&block.nodes, out, inner)?;
+            if let Some(otherwise) = &block.otherwise {
+                out.write("{{else}}");
+                self.write_all(otherwise, out, inner)?;
+            }
+            ["{{", block.end, "}}"]
+                .into_iter()
+                .for_each(|it| out.write(it));
+        }
+        Ok(())
     }
+
+    /// Evaluates a macro; `None` if it has no meaning.
+    fn evaluate(
+        &mut self,
+        call: &MacroCall<'_>,
+        position: MacroPosition,
+    ) -> Expanded<Option<MacroEffect<'a>>> {
+        if let Some(form) = call.short_form() {
+            return self.evaluate_short_form(&form, call, position);
+        }
+        let Some((head, spec)) = known_head(call) else {
+            return Ok(None);
+        };
+        match spec.name {
+            COMMENT | "comment" => Ok(Some(MacroEffect::Plain(String::new()))),
+            IF => self.evaluate_if(head, call, position).map(Some),
+            "original" => {
+                let is_bound = self.bindings.original.is_some();
+                let text = self.original.take().unwrap_or_default();
+                Ok(is_bound.then_some(MacroEffect::Text(text)))
+            }
+            name => {
+                let args = self.expand_arguments(head, call, position)?;
+                let evaluation = self.evaluation(call.at, position);
+                Ok(evaluation.evaluate(name, head.name, &args))
+            }
+        }
+    }
+
+    fn evaluation(&mut self, at: usize, position: MacroPosition) -> Evaluation<'_, 'a> {
+        Evaluation {
+            bindings: self.bindings,
+            environment: self.environment,
+            text: self.text,
+            fingerprint: &mut self.fingerprint,
+            position: position.hash_at(at),
+        }
+    }
+
+    /// Returns the arguments, expanded: those between `::`, and the text of the block.
+    fn expand_arguments(
+        &mut self,
+        head: MacroHead<'_>,
+        call: &MacroCall<'_>,
+        position: MacroPosition,
+    ) -> Expanded<Vec<String>> {
+        let mut args = Vec::new();
+        for (start, nodes) in call.arguments() {
+            args.push(self.expand_argument(start, nodes, position)?);
+        }
+        if let Some(block) = &call.block {
+            args.push(self.expand_block(head, &block.nodes, position)?);
+        }
+        Ok(args)
+    }
+
+    /// Expands an argument. The white space around it is ignored, but not that of a macro's value.
+    fn expand_argument(
+        &mut self,
+        start: &str,
+        nodes: &[MacroNode<'_>],
+        position: MacroPosition,
+    ) -> Expanded<String> {
+        let mut out = ExpansionOutput::default();
+        let mut nodes = nodes;
+        let mut start = start;
+        if let ("", Some((MacroNode::Text(text), rest))) = (start, nodes.split_first()) {
+            (start, nodes) = (text, rest);
+        }
+        let mut end = "";
+        if let Some((MacroNode::Text(text), rest)) = nodes.split_last() {
+            (end, nodes) = (text.trim_end(), rest);
+        } else if nodes.is_empty() {
+            start = start.trim_end();
+        }
+        out.write(start.trim_start());
+        self.write_all(nodes, &mut out, position.in_argument())?;
+        out.write(end);
+        Ok(out.text)
+    }
+
+    /// Expands the text of a block.
+    fn expand_block(
+        &mut self,
+        head: MacroHead<'_>,
+        nodes: &[MacroNode<'_>],
+        position: MacroPosition,
+    ) -> Expanded<String> {
+        let mut out = ExpansionOutput::default();
+        self.write_all(nodes, &mut out, position.in_argument())?;
+        Ok(match head.keeps_space {
+            true => out.text,
+            false => values::trim_block(&out.text),
+        })
+    }
+
+    fn evaluate_if(
+        &mut self,
+        head: MacroHead<'_>,
+        call: &MacroCall<'_>,
+        position: MacroPosition,
+    ) -> Expanded<MacroEffect<'a>> {
+        let mut arguments = call.arguments();
+        let (start, condition) = arguments.next().unwrap_or_default();
+        let is_true = self.is_condition_true(start, condition, position)?;
+        let text = match (call.block.as_deref(), arguments.next()) {
+            (Some(block), _) => {
+                let MacroBlock {
+                    nodes, otherwise, ..
+                } = block;
+                let otherwise = otherwise.as_deref().unwrap_or_default();
+                let chosen = if is_true { nodes } else { otherwise };
+                self.expand_block(head, chosen, position)?
+            }
+            (None, Some((start, nodes))) => {
+                let at = nodes.iter().position(blocks::is_else);
+                let (then, otherwise) = nodes.split_at(at.unwrap_or(nodes.len()));
+                match is_true {
+                    true => self.expand_argument(start, then, position)?,
+                    false => {
+                        let otherwise = otherwise.get(1..).unwrap_or_default();
+                        self.expand_argument("", otherwise, position)?
+                    }
+                }
+            }
+            (None, None) => String::new(),
+        };
+        Ok(MacroEffect::Plain(text))
+    }
+
+    /// Returns whether a condition is true. The name of a macro without required arguments, and that
+    /// of a variable, is replaced by its value; each leading `!` inverts.
+    fn is_condition_true(
+        &mut self,
+        start: &str,
+        nodes: &[MacroNode<'_>],
+        position: MacroPosition,
+    ) -> Expanded<bool> {
+        let (start, nodes) = match (start, nodes.split_first()) {
+            ("", Some((MacroNode::Text(text), rest))) => (*text, rest),
+            (start, _) => (start, nodes),
+        };
+        let start = start.trim_start();
+        let bare = start.trim_start_matches(|it: char| it == '!' || it.is_whitespace());
+        let is_inverted = start[..start.len() - bare.len()].matches('!').count() % 2 == 1;
+        let value = match nodes.is_empty() {
+            true => self.value_of_name(bare.trim_end(), position)?,
+            false => self.expand_argument(bare, nodes, position)?,
+        };
+        Ok(values::is_true(&value) != is_inverted)
+    }
+
+    /// Returns the value of the macro or variable with this name, or else the text itself.
+    fn value_of_name(&mut self, name: &str, position: MacroPosition) -> Expanded<String> {
+        if let Some(form) = ShortForm::parse(name).filter(|it| it.operator.is_none())
+            && form.rest.trim().is_empty()
+        {
+            return Ok(short_form_value::read(&form, self.environment));
+        }
+        let Some(spec) = names::find(name).filter(|it| it.min_args == 0) else {
+            return Ok(name.to_owned());
+        };
+        if spec.name == "original" {
+            return Ok(self.original.unwrap_or_default().to_owned());
+        }
+        let effect = self.evaluation(0, position).evaluate(spec.name, name, &[]);
+        let mut out = ExpansionOutput::default();
+        if let Some(effect) = effect {
+            self.apply(effect, 0, &mut out, position)?;
+        }
+        Ok(out.text)
+    }
+
+    fn evaluate_short_form(
+        &mut self,
+        form: &ShortForm<'_>,
+        call: &MacroCall<'_>,
+        position: MacroPosition,
+    ) -> Expanded<Option<MacroEffect<'a>>> {
+        if !form.needs_value() && call.has_value_after(form) {
+            return Ok(None);
+        }
+        let text = match short_form_value::without_operand(form, self.environment) {
+            Some(text) => text,
+            None => {
+                let operand = self.expand_operand(form, call, position)?;
+                short_form_value::with_operand(form, operand, self.environment)
+            }
+        };
+        Ok(Some(MacroEffect::Plain(text)))
+    }
+
+    /// Expands the operand of a short form; a `::` in it is text.
+    fn expand_operand(
+        &mut self,
+        form: &ShortForm<'_>,
+        call: &MacroCall<'_>,
+        position: MacroPosition,
+    ) -> Expanded<String> {
+        let mut value = String::new();
+        for (n, part) in call.parts.iter().enumerate() {
+            match n {
+                0 => value += &self.expand_argument(form.rest, &part[1..], position)?,
+                _ => {
+                    value += "::";
+                    value += &self.expand_argument("", part, position)?;
+                }
+            }
+        }
+        Ok(value)
+    }
+}
+
+/// Returns the beginning of a macro with a meaning and a possible number of arguments.
+fn known_head<'a>(call: &MacroCall<'a>) -> Option<(MacroHead<'a>, MacroSpec)> {
+    let head = call.head().filter(|it| !it.is_closing)?;
+    let spec = names::find(head.name)?;
+    let is_possible = (spec.min_args..=spec.max_args).contains(&call.n_args());
+    is_possible.then_some((head, spec))
 }
 
 #[cfg(test)]
@@ -385,6 +391,7 @@ mod tests;
 #[cfg(test)]
 #[path = "expansion_cost_tests.rs"]
 mod cost_tests;
+
 #[cfg(test)]
 #[path = "expansion_property_tests.rs"]
 mod property_tests;

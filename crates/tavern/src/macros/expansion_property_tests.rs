@@ -1,13 +1,16 @@
 //! Property tests: any text is expanded within the limits.
 
-use proptest::prelude::{prop_assert, prop_assert_eq};
+use proptest::collection::vec;
+use proptest::prelude::{Strategy, prop_assert, prop_assert_eq};
 use proptest::proptest;
 use proptest::sample::select;
 
-use super::tests::{bindings, environment};
-use super::{Bindings, MAX_OUTPUT, MAX_STEPS, expand_counted};
+use super::super::case_fixture::{bindings, environment};
+use super::{Bindings, expand};
+use crate::macros::limits::{MAX_EXPANSIONS, MAX_OUTPUT};
+use crate::macros::syntax::unknown_macros;
 
-fn pieces() -> impl proptest::strategy::Strategy<Value = Vec<&'static str>> {
+fn pieces() -> impl Strategy<Value = Vec<&'static str>> {
     let all = vec![
         "{{",
         "}}",
@@ -22,30 +25,46 @@ fn pieces() -> impl proptest::strategy::Strategy<Value = Vec<&'static str>> {
         "char",
         "<BOT>",
         "{{if ",
+        "{{if 1}}",
+        "{{if 0}}",
         "{{else}}",
         "{{/if}}",
+        "{{//}}",
+        "{{///}}",
+        "{{#setvar::x}}",
+        "{{/setvar}}",
+        "{{reverse}}",
+        "{{/reverse}}",
         "random",
         "pick",
         "roll:2d6",
         "setvar",
         "getvar::x",
+        "{{.x++}}",
+        "{{.x ||= ",
+        "$x",
         "trim",
+        "noop",
         "\n",
         " ",
         "a",
         "漢",
+        "\\",
+        "\\{",
         "original",
         "description",
         "{{char}}",
         "1",
         "0",
         "!",
+        "#",
+        "/",
         "time_UTC+1",
         "é",
         "{{{{",
         "}}}}",
     ];
-    proptest::collection::vec(select(all), 0..60)
+    vec(select(all), 0..60)
 }
 
 proptest! {
@@ -57,35 +76,67 @@ proptest! {
             original: Some(text.clone()),
             ..bindings()
         };
+        let (first, second) = (environment(), environment());
 
-        let (out, steps, work) = expand_counted(&text, &bindings, &environment());
+        let out = expand(&text, &bindings, &first);
 
-        prop_assert!(out.len() <= MAX_OUTPUT);
-        prop_assert!(steps <= MAX_STEPS);
-        prop_assert!(work <= 8 * 1024 * 1024);
-        prop_assert_eq!(out, expand_counted(&text, &bindings, &environment()).0);
+        let used = first.macro_use.get();
+        if first.failure.take().is_none() {
+            prop_assert!(used.n_expansions <= MAX_EXPANSIONS);
+            prop_assert!(out.len() <= text.len() + MAX_OUTPUT);
+        }
+        prop_assert_eq!(out, expand(&text, &bindings, &second));
+        prop_assert_eq!(used, second.macro_use.get());
+        prop_assert_eq!(first.variables, second.variables);
     }
 
     #[test]
-    fn work_grows_at_most_linearly_with_the_text(words in pieces()) {
+    fn the_use_of_the_limits_grows_linearly_with_the_text(words in pieces()) {
         let text = words.concat().replace("description", "").replace("original", "");
-        let work = |n: usize| {
-            let (_, steps, work) = expand_counted(&text.repeat(n), &Bindings::default(), &environment());
-            steps + work
+        let used = |n: usize| {
+            let environment = environment();
+            expand(&text.repeat(n), &Bindings::default(), &environment);
+            let used = environment.macro_use.get();
+            used.n_expansions + used.n_bytes
         };
 
-        let (once, much) = (work(1), work(64));
+        let (once, much) = (used(1), used(64));
 
-        // A block left open in one copy may be closed in a later one: then it is copied once per
-        // level.
-        prop_assert!(much <= 64 * (18 * once + 64), "{much} for 64 times {once}");
+        // A block left open in one copy may be closed in a later one, and a variable may grow.
+        prop_assert!(much <= 64 * 64 * (once + text.len()), "{much} for 64 times {once}");
     }
 
     #[test]
-    fn text_without_macros_stays_as_it_is(text in "[a-z漢 :}.<>\n]{0,200}") {
-        let is_plain = !text.contains('<') || !text.contains('>');
+    fn text_without_macros_stays_as_it_is(text in "[a-z漢 :}.<\n{\\\\]{0,200}") {
+        let is_plain = !text.contains("{{") && !text.contains("\\{") && !text.contains("\\}");
         if is_plain {
-            prop_assert_eq!(expand_counted(&text, &bindings(), &environment()).0, text);
+            prop_assert_eq!(expand(&text, &bindings(), &environment()), text);
+        }
+    }
+
+    #[test]
+    fn the_branch_that_is_not_chosen_changes_nothing(words in pieces(), is_true: bool) {
+        // Whole macros only: a closing tag in the text would end the branch.
+        let inner: String = words.concat().replace(['{', '}', '\\'], "");
+        let branch = format!("{{{{setvar::z::1}}}}{{{{.hat = b}}}}{{{{deletevar::n}}}}{inner}");
+        let text = match is_true {
+            true => format!("{{{{if 1}}}}{{{{else}}}}{branch}{{{{/if}}}}"),
+            false => format!("{{{{if 0}}}}{branch}{{{{/if}}}}"),
+        };
+        let environment = environment();
+
+        let out = expand(&text, &bindings(), &environment);
+
+        prop_assert_eq!(out, "");
+        prop_assert!(environment.variables.borrow().changes.is_empty());
+    }
+
+    #[test]
+    fn every_unknown_name_stands_in_the_text(words in pieces()) {
+        let text = words.concat();
+
+        for name in unknown_macros::find(&text) {
+            prop_assert!(text.contains(name.trim_start_matches('/')), "{name} in {text}");
         }
     }
 }

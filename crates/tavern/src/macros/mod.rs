@@ -2,16 +2,29 @@
 //! and presets.
 //!
 //! `syntax` parses a text, `expansion` evaluates it with the names and cards from `bindings` and
-//! the state from `environment`. Names are case-insensitive; unknown macros are left as they are.
+//! the state from `environment`; `evaluation` returns the value of one macro. Names are
+//! case-insensitive; unknown macros are left as they are.
 //!
 //! **Invariant:** macros in chat messages are never expanded; history is sent unchanged.
 
 pub mod bindings;
 pub mod card_use;
 pub mod date_time;
-pub mod effect;
 pub mod environment;
+pub mod evaluation;
 pub mod expansion;
+pub mod limits;
+pub mod output;
+pub mod position;
 pub mod random;
+pub mod short_form_value;
 pub mod syntax;
+pub mod values;
 pub mod variables;
+
+#[cfg(test)]
+mod case_fixture;
+#[cfg(test)]
+mod syntax_tests;
+#[cfg(test)]
+mod value_tests;

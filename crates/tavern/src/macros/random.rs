@@ -27,16 +27,22 @@ impl TextFingerprint {
     }
 }
 
-/// Returns the random generator of draw number `n_draw` in a text. A pick is fixed for a
+/// Returns the hash of a position: that of a macro at this byte of a text, which the macro at the
+/// position `outer` inserted.
+pub fn position_hash(outer: u64, at: usize) -> u64 {
+    at.to_le_bytes().into_iter().fold(outer, fnv1a_step)
+}
+
+/// Returns the random generator of the macro at a position of a text. A pick is fixed for a
 /// conversation, other draws change with each message.
 pub fn draw_source(
     seed: MacroSeed,
     is_pick: bool,
     text: TextFingerprint,
-    n_draw: usize,
+    position: u64,
 ) -> SeededRandom {
     let message = if is_pick { -1 } else { seed.message };
-    let numbers = [seed.conversation, message, n_draw as i64];
+    let numbers = [seed.conversation, message, position.cast_signed()];
     SeededRandom::from_seed(text.hash_with(&numbers).cast_signed())
 }
 
@@ -51,14 +57,14 @@ fn fnv1a_step(hash: u64, byte: u8) -> u64 {
 }
 
 /// Returns the options: the arguments, or the items of a single argument, separated by commas.
-pub fn split_choices(args: Vec<String>) -> Vec<String> {
-    let [list] = args.as_slice() else {
-        return args;
+pub fn split_choices(args: &[String]) -> Vec<String> {
+    let [list] = args else {
+        return args.to_vec();
     };
     // `\,` is a comma within an item.
     let list = list.replace("\\,", "\u{1}");
-    let items = list.split(',').map(|it| it.replace('\u{1}', ","));
-    items.collect()
+    let items = list.split(',');
+    items.map(|it| it.trim().replace('\u{1}', ",")).collect()
 }
 
 /// Rolls `2d6+1`, `d20`, or `6` for one die with six sides. Returns `None` for an invalid formula.
@@ -112,9 +118,12 @@ mod tests {
 
     #[test]
     fn one_argument_is_a_list_and_several_arguments_are_its_items() {
-        let all = |args: &[&str]| split_choices(args.iter().map(|it| (*it).to_owned()).collect());
+        let all = |args: &[&str]| {
+            let args: Vec<String> = args.iter().map(|it| (*it).to_owned()).collect();
+            split_choices(&args)
+        };
 
-        assert_eq!(all(&["a, b\\,c"]), ["a", " b,c"]);
+        assert_eq!(all(&["a, b\\,c"]), ["a", "b,c"]);
         assert_eq!(all(&["a, b", "c"]), ["a, b", "c"]);
     }
 }

@@ -132,14 +132,26 @@ impl PartialPreset {
         check_integer("context_tokens", self.context_tokens, 64, 10_000_000)
     }
 
-    fn validate_texts(&self) -> Result<(), ValidationError> {
-        for (field, text) in [
+    /// Returns the texts in which macros are expanded, with the name of each: its key, or the label of
+    /// an entry.
+    pub fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
+        let entries = self.prompt_order.iter().flatten();
+        let entries = entries.map(|it| (it.label.as_str(), it.text.as_str()));
+        let stops = self.stop.iter().flatten().map(|it| ("stop", it.as_str()));
+        let own = self.long_texts().into_iter().chain(self.short_texts());
+        let own = own.filter_map(|(field, text)| Some((field, text.as_deref()?)));
+        own.chain(entries).chain(stops)
+    }
+
+    fn long_texts(&self) -> [(&'static str, &Option<String>); 2] {
+        [
             ("main_prompt", &self.main_prompt),
             ("post_history_instructions", &self.post_history_instructions),
-        ] {
-            check_length(field, text.as_deref().unwrap_or_default(), MAX_ENTRY_CHARS)?;
-        }
-        for (field, text) in [
+        ]
+    }
+
+    fn short_texts(&self) -> [(&'static str, &Option<String>); 10] {
+        [
             ("impersonation_prompt", &self.impersonation_prompt),
             ("new_chat_prompt", &self.new_chat_prompt),
             ("new_group_chat_prompt", &self.new_group_chat_prompt),
@@ -150,7 +162,14 @@ impl PartialPreset {
             ("scenario_format", &self.scenario_format),
             ("personality_format", &self.personality_format),
             ("persona_format", &self.persona_format),
-        ] {
+        ]
+    }
+
+    fn validate_texts(&self) -> Result<(), ValidationError> {
+        for (field, text) in self.long_texts() {
+            check_length(field, text.as_deref().unwrap_or_default(), MAX_ENTRY_CHARS)?;
+        }
+        for (field, text) in self.short_texts() {
             check_length(field, text.as_deref().unwrap_or_default(), MAX_TEXT_CHARS)?;
         }
         Ok(())

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::import_warning::ImportWarning;
+use crate::macros::syntax::unknown_macros;
 use crate::presets::formats::field_reader::FieldReader;
 use crate::presets::formats::{chat_completion, chat_completion_export, text_completion};
 use crate::presets::partial_preset::PartialPreset;
@@ -124,8 +125,8 @@ fn read_own(mut fields: Map<String, Value>) -> Result<ImportedPreset, PresetImpo
     })
 }
 
-/// Validates an import by the rules for presets that users write.
-fn validated(imported: ImportedPreset) -> Result<ImportedPreset, PresetImportError> {
+/// Validates an import by the rules for presets that users write, and lists its unknown macros.
+fn validated(mut imported: ImportedPreset) -> Result<ImportedPreset, PresetImportError> {
     if imported.document.to_string().len() > MAX_DOCUMENT_BYTES {
         return reject("The preset is larger than 512 KiB.");
     }
@@ -136,10 +137,14 @@ fn validated(imported: ImportedPreset) -> Result<ImportedPreset, PresetImportErr
     if stated.preset_id.is_some() {
         return reject("A preset cannot be based on another preset.");
     }
-    match stated.validate() {
-        Ok(()) => Ok(imported),
-        Err(it) => reject(format!("`{}` is invalid: {}", it.field, it.message)),
+    if let Err(it) = stated.validate() {
+        return reject(format!("`{}` is invalid: {}", it.field, it.message));
     }
+    let unknown = stated
+        .texts()
+        .filter_map(|(name, text)| unknown_macros::warning(name, text));
+    imported.warnings.extend(unknown);
+    Ok(imported)
 }
 
 /// Returns a message that names what the file looks like instead.

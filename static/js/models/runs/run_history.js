@@ -9,6 +9,7 @@ export const ERRORS = [
   "context_overflow",
   "empty_response",
   "internal",
+  "invalid_macro",
   "no_provider",
   "run_timeout",
   "stale_running_run",

@@ -48,6 +48,7 @@ export default {
     other: "{n} folders or invalid entries were skipped.",
   },
   "warning.samplers_alone": "Only the samplers of the file were imported, not the templates.",
+  "warning.macros_unknown": "`{field}` contains unknown macros, which are sent as they are: {names}.",
   "warning.secrets_left_out": "Addresses and passwords in the file were not imported.",
   "warning.value_left_out": "`{field}` has the invalid value {value}; it was skipped.",
   "warning.entry_twice": "“{name}” is in the order twice; only one was kept.",

@@ -33,6 +33,7 @@ export default {
   "warning.book_empty": "这个世界书没有条目。",
   "warning.entries_left_out": { other: "已跳过{n}个文件夹或无效的条目。" },
   "warning.samplers_alone": "只导入了文件中的采样参数，没有导入模板。",
+  "warning.macros_unknown": "`{field}`中有未知的宏，将按原样发送：{names}。",
   "warning.secrets_left_out": "没有导入文件中的地址和密码。",
   "warning.value_left_out": "`{field}`的值{value}无效，已跳过。",
   "warning.entry_twice": "“{name}”在顺序中出现了两次，只保留一次。",
