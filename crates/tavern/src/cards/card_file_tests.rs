@@ -362,3 +362,26 @@ fn the_export_version_can_be_chosen() {
         "chara_card_v3"
     );
 }
+
+#[test]
+fn unknown_macros_are_listed_by_field() {
+    let card = json!({"name": "Ada", "data": {
+        "name": "Ada", "description": "{{char}} {{calc::1}}", "first_mes": "{{setvar::x}}",
+        "character_book": {"entries": [{"keys": ["a"], "content": "{{#each x}}"}]},
+    }});
+
+    let imported = from_bytes(card.to_string().as_bytes());
+
+    let unknown = "contains unknown macros, which are sent as they are:";
+    for (field, names) in [
+        ("description", "{{calc}}"),
+        ("first_mes", "{{setvar}}"),
+        ("character_book", "{{each}}"),
+    ] {
+        assert!(has_warning(
+            &imported,
+            &format!("`{field}` {unknown} {names}.")
+        ));
+    }
+    assert!(!has_warning(&imported, "`scenario`"));
+}

@@ -336,3 +336,23 @@ fn a_file_has_limits_of_size_depth_and_number() {
     let bom = [b"\xef\xbb\xbf".as_slice(), b"{\"prompts\":[]}"].concat();
     assert!(read(&bom).is_ok());
 }
+
+#[test]
+fn unknown_macros_are_listed_by_entry() {
+    let file = json!({"spec": "troupe_preset", "document": {
+        "new_chat_prompt": "{{foo}}",
+        "prompt_order": [{"id": "a", "label": "Rules", "text": "{{char}} {{bar::1}}"}, {"id": "b", "text": "{{user}}"}],
+    }});
+
+    let imported = read(file.to_string().as_bytes()).unwrap();
+
+    assert_eq!(imported.warnings.len(), 2, "{:?}", imported.warnings);
+    assert!(has_warning(
+        &imported,
+        "`new_chat_prompt` contains unknown macros"
+    ));
+    assert!(has_warning(
+        &imported,
+        "`Rules` contains unknown macros, which are sent as they are: {{bar}}."
+    ));
+}
