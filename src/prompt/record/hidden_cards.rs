@@ -34,7 +34,7 @@ impl HiddenCards {
 
     /// Returns whether a text of this origin is hidden; `entered`: the cards of the prompt, if
     /// known.
-    fn hides(&self, origin: CardUse, entered: Option<&[CharacterId]>) -> bool {
+    pub fn hides(&self, origin: CardUse, entered: Option<&[CharacterId]>) -> bool {
         match (origin, entered) {
             (CardUse::None, _) => false,
             (CardUse::Entered, Some(ids)) => ids.iter().any(|id| self.contains(*id)),

@@ -1,9 +1,10 @@
-//! Builds the prompt of a preview, as a person sees it, without a call of a model.
+//! Loads and builds the prompt of a preview, as a person sees it, without a call of a model.
 
 use base::ids::{ConversationId, MembershipId, MessageId};
 use tavern::presets::complete_preset::GenerationTrigger;
 
 use crate::conversations::audience::viewer::Viewer;
+use crate::prompt::context::PromptContext;
 use crate::prompt::loading::loader;
 use crate::prompt::loading::loader::PromptRequest;
 use crate::prompt::record::whispered_blocks;
@@ -11,6 +12,30 @@ use crate::providers::provider;
 use crate::runs::error::ConversationReadError;
 use crate::runs::execution::preparation::{FittedPrompt, build_prompt, find_provider};
 use crate::runs::services::RunServices;
+
+/// Loads the inputs of the prompt that would be built if this member spoke now, without what the reader
+/// does not see. `None`: the conversation, the membership or a model is missing.
+pub async fn load_context(
+    context: &RunServices,
+    conversation: ConversationId,
+    (speaker, reader): (MembershipId, Viewer),
+) -> Result<Option<PromptContext>, ConversationReadError> {
+    let Some(row) = find_provider(context, speaker).await? else {
+        return Ok(None);
+    };
+    let request = PromptRequest {
+        conversation,
+        speaker,
+        cutoff_seq: i64::MAX,
+        reply_to: None,
+        provider: &row,
+        kind: GenerationTrigger::Normal,
+        now: context.clock.now(),
+        reader,
+    };
+    let prompt = loader::load(&context.db, &context.prompt_caches, request).await?;
+    Ok(prompt.filter(|it| it.find_speaker().is_some()))
+}
 
 /// Returns the prompt that would be sent if this member spoke now, as the reader sees it, and its provider.
 /// `None`: the conversation, the membership or a model is missing.

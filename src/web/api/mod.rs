@@ -55,6 +55,7 @@ pub mod next_speaker;
 pub mod persona_files;
 pub mod personas;
 pub mod preset_bodies;
+pub mod preset_expansion;
 pub mod preset_files;
 pub mod presets;
 pub mod prompts;

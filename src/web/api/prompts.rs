@@ -106,7 +106,14 @@ pub async fn preview(
 }
 
 /// Returns the cards of a space that the caller may not read.
-async fn hidden_cards(app: &App, caller: &CurrentUser, space: SpaceId) -> ApiResult<HiddenCards> {
+///
+/// # Errors
+/// Returns 500 when a query fails.
+pub async fn hidden_cards(
+    app: &App,
+    caller: &CurrentUser,
+    space: SpaceId,
+) -> ApiResult<HiddenCards> {
     if caller.is_admin() {
         return Ok(HiddenCards::default());
     }
@@ -198,6 +205,7 @@ fn prompt_view(
     }
 }
 
-fn no_speaker() -> ApiError {
+/// Returns the error for a conversation in which nobody can speak.
+pub fn no_speaker() -> ApiError {
     ApiError::new(422, "no_speaker", "No member here can use a model.").with_param("speaker_id")
 }

@@ -168,6 +168,32 @@ on_sqlite! {
         app.close().await;
     }
 
+    async fn a_text_is_expanded_with_the_values_of_a_conversation_and_nothing_is_stored(backend) {
+        let test_space = TestSpace::open(backend, json!({}), &["Ada"]).await;
+        let ann = &test_space.person;
+        let preset = make(ann, "Calm", json!({"context_tokens": 4000, "max_tokens": 300})).await;
+        let path = format!("{}/expand", path_of(&preset));
+        test_space.post("Hello.").await;
+        test_space.settle().await;
+        let text = "{{char}}|{{lastUserMessage}}|{{maxPrompt}}|{{incvar::n}}|{{calc::1}}{{if 1}}x{{/if}}";
+        let body = json!({"text": text, "conversation_id": test_space.conversation});
+
+        for _ in 0..2 {
+            let expanded = expect(200, ann.post(&path, body.clone()).await);
+            assert_eq!(expanded["text"], "Ada|Hello.|3700|1|{{calc::1}}x");
+            assert_eq!(expanded["unknown"], json!(["calc"]));
+        }
+        let endless = "{{reverse::".repeat(65) + &"}}".repeat(65);
+        let refused = ann.post(&path, json!({"text": endless})).await;
+        assert_eq!(refusal(&refused), (422, "invalid_macro".to_owned()));
+        let alone = expect(200, ann.post(&path, json!({"text": "{{char}}{{description}}{{.n++}}"})).await);
+        assert_eq!(alone["text"], "Character1");
+        let no_conversation = ann.post(&path, json!({"text": "", "speaker_id": 1})).await;
+        assert_eq!(refusal(&no_conversation), (422, "invalid_value".to_owned()));
+        let unknown = json!({"text": "", "conversation_id": 424_242});
+        assert_eq!(ann.post(&path, unknown).await.0, 404);
+    }
+
     async fn the_most_specific_preset_that_sets_a_sampler_decides_what_is_sent(backend) {
         let test_space = TestSpace::open(backend, json!({}), &["Ada"]).await;
         let ann = &test_space.person;

@@ -229,6 +229,25 @@ on_sqlite! {
         fixture.app.close().await;
     }
 
+    async fn text_of_a_private_card_is_not_expanded_for_others(backend) {
+        let fixture = Fixture::create(backend).await;
+        let expand = async |person: &HttpClient, text: &str| {
+            let preset = expect(201, person.post("/api/presets", json!({"name": "Mine"})).await);
+            let body = json!({"text": text, "conversation_id": fixture.root});
+            person.post(&format!("/api/presets/{}/expand", id(&preset)), body).await
+        };
+
+        let whole = expect(200, expand(&fixture.owner, "{{description}}").await);
+        assert!(whole["text"].as_str().unwrap().contains("canary-description"), "{whole}");
+        for text in ["{{description}}", "{{greeting}}", "{{if scenario}}x{{/if}}", "{{getvar::kept}}"] {
+            let refused = expand(&fixture.member, text).await;
+            assert_eq!(refusal(&refused), (403, "card_not_shared".to_owned()), "{text}");
+        }
+        let plain = expect(200, expand(&fixture.member, "{{lastUserMessage}}").await);
+        assert_eq!(plain["text"], "Good evening.");
+        fixture.app.close().await;
+    }
+
     async fn a_shared_card_is_readable_by_members_of_its_spaces(backend) {
         let fixture = Fixture::create(backend).await;
         let share = |yes: bool| json!({"share_whole_card": yes});

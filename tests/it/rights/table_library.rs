@@ -54,6 +54,8 @@ pub fn presets() -> Vec<Row> {
         Row::of("DELETE /api/presets/{preset_id}", owners(204)),
         // The body is no form: roles that may upload a file get that error, others do not.
         Row::of("POST /api/presets/import", signed_in(415)),
+        Row::of("POST /api/presets/{preset_id}/expand", inside(200))
+            .body(|_, _| json!({"text": "{{user}}"})),
         Row::of("GET /api/presets/{preset_id}/export", inside(200)),
     ]
 }

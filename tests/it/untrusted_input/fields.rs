@@ -75,6 +75,7 @@ const GUARDED: &[(&str, &[&str])] = &[
     (
         "conversation_id",
         &[
+            "POST /api/presets/{preset_id}/expand",
             "POST /api/spaces/{space_id}/memories/forget",
             "POST /api/spaces/{space_id}/memories/learn",
         ],
