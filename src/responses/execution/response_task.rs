@@ -313,7 +313,7 @@ pub fn start_error(error: &ResponseEngineError) -> ResponseError {
             "The input exceeds the model's context window.",
         ),
         ResponseEngineError::InvalidMacro(_) => {
-            ("upstream_error", "A text of the model has too many macros.")
+            ("upstream_error", "The macros in a text of the model exceed a limit.")
         }
         ResponseEngineError::ModelNotFound(_) => {
             ("upstream_error", "The requested model no longer exists.")
