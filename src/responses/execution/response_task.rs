@@ -312,9 +312,10 @@ pub fn start_error(error: &ResponseEngineError) -> ResponseError {
             "context_length_exceeded",
             "The input exceeds the model's context window.",
         ),
-        ResponseEngineError::InvalidMacro(_) => {
-            ("upstream_error", "The macros in a text of the model exceed a limit.")
-        }
+        ResponseEngineError::InvalidMacro(_) => (
+            "upstream_error",
+            "The macros in a text of the model exceed a limit.",
+        ),
         ResponseEngineError::ModelNotFound(_) => {
             ("upstream_error", "The requested model no longer exists.")
         }

@@ -99,18 +99,18 @@ impl<'a> Evaluation<'_, 'a> {
 
     /// Returns a time or a date; `None` without a clock.
     fn of_time(&self, name: &str, written: &str, args: &[String]) -> Option<String> {
-        let now = || self.environment.now.map(Timestamp::to_utc);
+        let time = || self.environment.now.map(Timestamp::to_utc);
         match (name, args) {
             ("timediff", [one, other]) => date_time::difference(one, other),
-            ("datetimeformat", [pattern]) => Some(date_time::format_in(pattern, now()?)),
-            ("time", [zone]) => date_time::expand_with_offset(zone, now()?),
+            ("datetimeformat", [pattern]) => Some(date_time::format_in(pattern, time()?)),
+            ("time", [zone]) => date_time::expand_with_offset(zone, time()?),
             (TIME_AT_OFFSET, minutes) => {
                 let hours = written.get("time_".len()..).unwrap_or_default();
                 let minutes = minutes.first().map(|it| format!(":{it}"));
                 let zone = hours.to_owned() + &minutes.unwrap_or_default();
-                date_time::expand_with_offset(&zone, now()?)
+                date_time::expand_with_offset(&zone, time()?)
             }
-            (name, []) => date_time::expand(name, now()?),
+            (name, []) => date_time::expand(name, time()?),
             _ => None,
         }
     }
@@ -205,3 +205,19 @@ fn repeat(character: &str, args: &[String]) -> Option<String> {
     let n: usize = args.first().map_or(Some(1), |it| it.parse().ok())?;
     Some(character.repeat(n.min(MAX_REPEATED)))
 }
+
+#[cfg(test)]
+#[path = "case_fixture.rs"]
+pub mod case_fixture;
+
+#[cfg(test)]
+#[path = "syntax_tests.rs"]
+mod syntax_tests;
+
+#[cfg(test)]
+#[path = "value_tests.rs"]
+mod value_tests;
+
+#[cfg(test)]
+#[path = "variables_tests.rs"]
+mod variables_tests;

@@ -11,12 +11,11 @@ use crate::macros::evaluation::Evaluation;
 use crate::macros::limits::{MAX_LEVELS, MacroLimit};
 use crate::macros::output::{ExpansionOutput, MacroEffect};
 use crate::macros::position::MacroPosition;
-use crate::macros::syntax::blocks;
-use crate::macros::syntax::names;
 use crate::macros::syntax::names::{COMMENT, IF, MacroSpec};
 use crate::macros::syntax::parser::parse;
 use crate::macros::syntax::short_form::ShortForm;
 use crate::macros::syntax::tree::{MacroBlock, MacroCall, MacroHead, MacroNode};
+use crate::macros::syntax::{blocks, names};
 use crate::macros::{random, short_form_value, values};
 
 /// Returns `text` with its macros expanded. If it or an earlier text of the same prompt exceeds a

@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use allocation_counter::measure;
 
-use super::super::case_fixture::{bindings, environment};
 use super::{Bindings, expand};
+use crate::macros::evaluation::case_fixture::{bindings, environment};
 
 /// The maximum heap size during an expansion, in bytes; the same limit as for any untrusted file.
 const MAX_HEAP: u64 = 64 * 1024 * 1024;

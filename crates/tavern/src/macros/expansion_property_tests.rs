@@ -5,8 +5,8 @@ use proptest::prelude::{Strategy, prop_assert, prop_assert_eq};
 use proptest::proptest;
 use proptest::sample::select;
 
-use super::super::case_fixture::{bindings, environment};
 use super::{Bindings, expand};
+use crate::macros::evaluation::case_fixture::{bindings, environment};
 use crate::macros::limits::{MAX_EXPANSIONS, MAX_OUTPUT};
 use crate::macros::syntax::unknown_macros;
 

@@ -1,8 +1,8 @@
 //! Tests of the limits of an expansion, and of what it records.
 
-use super::super::case_fixture::{bindings, environment};
 use super::{Bindings, MacroEnvironment, MacroLimit, expand};
 use crate::macros::card_use::CardUse;
+use crate::macros::evaluation::case_fixture::{bindings, environment};
 use crate::macros::limits::{MAX_DELIMITERS, MAX_EXPANSIONS, MAX_LEVELS, MAX_OUTPUT};
 
 /// Expands a text, and returns the limit that it exceeds.

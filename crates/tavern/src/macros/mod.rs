@@ -21,10 +21,3 @@ pub mod short_form_value;
 pub mod syntax;
 pub mod values;
 pub mod variables;
-
-#[cfg(test)]
-mod case_fixture;
-#[cfg(test)]
-mod syntax_tests;
-#[cfg(test)]
-mod value_tests;

@@ -1,9 +1,10 @@
 //! Tests of the value of every macro, by subject.
 
-use super::case_fixture::{assert_all, bindings, environment, expanded};
-use super::environment::{MacroEnvironment, MacroSeed};
-use super::expansion::expand;
-use super::syntax::names;
+use crate::macros::bindings::Bindings;
+use crate::macros::environment::{MacroEnvironment, MacroSeed};
+use crate::macros::evaluation::case_fixture::{assert_all, bindings, environment, expanded};
+use crate::macros::expansion::expand;
+use crate::macros::syntax::{names, unknown_macros};
 
 #[test]
 fn names() {
@@ -60,7 +61,7 @@ fn fields_of_the_card() {
 
 #[test]
 fn the_original_is_inserted_once() {
-    let replacing = super::bindings::Bindings {
+    let replacing = Bindings {
         original: Some("Be {{char}}.".into()),
         ..bindings()
     };
@@ -77,7 +78,7 @@ fn the_original_is_inserted_once() {
 
 #[test]
 fn an_original_that_references_itself_terminates() {
-    let replacing = super::bindings::Bindings {
+    let replacing = Bindings {
         original: Some("x{{original}}".into()),
         ..bindings()
     };
@@ -261,7 +262,7 @@ fn a_draw_depends_on_conversation_message_and_position() {
 
 #[test]
 fn a_draw_in_a_text_that_is_inserted_twice_has_two_results() {
-    let drawing = super::bindings::Bindings {
+    let drawing = Bindings {
         description: "{{roll 1000000}}".into(),
         ..bindings()
     };
@@ -342,7 +343,7 @@ fn texts() {
 
 #[test]
 fn every_macro_has_a_value_for_a_possible_number_of_arguments() {
-    let original = super::bindings::Bindings {
+    let original = Bindings {
         original: Some("x".into()),
         ..bindings()
     };
@@ -363,5 +364,5 @@ fn every_macro_has_a_value_for_a_possible_number_of_arguments() {
 }
 
 fn syntax_is_known(text: &str) -> bool {
-    super::syntax::unknown_macros::find(text).is_empty()
+    unknown_macros::find(text).is_empty()
 }
