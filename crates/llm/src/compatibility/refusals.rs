@@ -23,6 +23,22 @@ const FIELDS: &[&str] = &[
     "max_completion_tokens",
     "name",
 ];
+/// Names of the limit of tokens. One of them is always sent: a reply must not be unlimited because of
+/// a refusal.
+const TOKEN_LIMITS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
+/// Parts of messages that reject a field, and not its value: `top_k must be at least 1`.
+const UNKNOWN_FIELD: &[&str] = &[
+    "unknown",
+    "unrecognized",
+    "unexpected",
+    "unsupported",
+    "not support",
+    "not permitted",
+    "not allowed",
+    "extra field",
+    "extra input",
+    "extra_forbidden",
+];
 /// Parts of messages that reject the order of roles.
 const ROLE_ORDER: &[&str] = &[
     "roles must alternate",
@@ -75,9 +91,11 @@ impl Refusals {
             return false;
         };
         let message = message.to_lowercase();
+        let is_about_field = UNKNOWN_FIELD.iter().any(|it| message.contains(it));
         let field = FIELDS
             .iter()
-            .find(|it| !self.fields.contains(**it) && is_sent(body, it) && names(&message, it));
+            .filter(|it| is_about_field && self.may_leave_out(it))
+            .find(|it| is_sent(body, it) && names(&message, it));
         if let Some(field) = field {
             return self.fields.insert((*field).to_owned());
         }
@@ -86,12 +104,21 @@ impl Refusals {
         is_new
     }
 
-    /// Removes the refused fields from a body. The limit of tokens stays, because it has another name.
+    /// Returns whether a request can be sent without a field, or with it under its other name.
+    fn may_leave_out(&self, field: &str) -> bool {
+        match TOKEN_LIMITS.contains(&field) {
+            true => TOKEN_LIMITS.iter().all(|it| !self.fields.contains(*it)),
+            false => !self.fields.contains(field),
+        }
+    }
+
+    /// Removes the refused fields from a body. The limit of tokens is sent under its other name.
     pub fn remove_fields(&self, body: &mut Value) {
         let Some(fields) = body.as_object_mut() else {
             return;
         };
-        for name in self.fields.iter().filter(|it| !it.starts_with("max_")) {
+        let is_limit = |it: &&String| TOKEN_LIMITS.contains(&it.as_str());
+        for name in self.fields.iter().filter(|it| !is_limit(it)) {
             fields.shift_remove(name);
         }
     }
@@ -183,6 +210,11 @@ mod tests {
             ("'name' is not supported", Some("name")),
             ("The model name is unknown", None),
             ("min_p is not supported", None),
+            ("top_k must be at least 1", None),
+            (
+                "max_tokens is too large: this model supports at most 4096",
+                None,
+            ),
             ("stop_k and top_kk", None),
         ] {
             assert_eq!(field(message, &body).as_deref(), expected, "{message}");
@@ -190,13 +222,24 @@ mod tests {
     }
 
     #[test]
+    fn the_limit_of_tokens_is_never_left_out_under_both_names() {
+        let mut refusals = Refusals::default();
+        let refuse = |it: &str| status(400, &format!("Unsupported parameter: {it}"));
+
+        assert!(refusals.learn(&refuse("max_tokens"), &json!({"max_tokens": 9})));
+        let renamed = json!({"max_completion_tokens": 9});
+        assert!(!refusals.learn(&refuse("max_completion_tokens"), &renamed));
+    }
+
+    #[test]
     fn only_a_rejected_request_teaches_something_and_only_once() {
         let body = json!({"top_k": 4});
         let mut refusals = Refusals::default();
 
-        assert!(!refusals.learn(&status(500, "top_k"), &body));
-        assert!(refusals.learn(&status(422, "top_k"), &body));
-        assert!(!refusals.learn(&status(422, "top_k"), &body));
+        let message = "Unknown field: top_k";
+        assert!(!refusals.learn(&status(500, message), &body));
+        assert!(refusals.learn(&status(422, message), &body));
+        assert!(!refusals.learn(&status(422, message), &body));
     }
 
     #[test]
