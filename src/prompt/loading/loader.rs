@@ -54,6 +54,27 @@ pub struct PromptRequest<'a> {
     pub reader: Viewer,
 }
 
+impl<'a> PromptRequest<'a> {
+    /// Returns a request for the prompt of a reply after the newest message.
+    pub fn next_reply(
+        conversation: ConversationId,
+        speaker: MembershipId,
+        provider: &'a provider::Model,
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            conversation,
+            speaker,
+            cutoff_seq: i64::MAX,
+            reply_to: None,
+            provider,
+            kind: GenerationTrigger::Normal,
+            now,
+            reader: Viewer::Server,
+        }
+    }
+}
+
 /// The conversation of a prompt, with its space and members.
 #[derive(Clone, Debug)]
 pub struct PromptScope {

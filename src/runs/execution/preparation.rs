@@ -173,16 +173,8 @@ pub async fn prepare_candidate(
     seed: u64,
 ) -> Result<PreparedRun, GenerationFailure> {
     let row = require_provider(context, speaker).await?;
-    let request = PromptRequest {
-        conversation,
-        speaker,
-        cutoff_seq: i64::MAX,
-        reply_to: None,
-        provider: &row,
-        kind: GenerationTrigger::Normal,
-        now: context.clock.now(),
-        reader: Viewer::Server,
-    };
+    let now = context.clock.now();
+    let request = PromptRequest::next_reply(conversation, speaker, &row, now);
     let mut prompt = load_prompt(context, request).await?;
     prompt.impersonation_request = instruction;
     prompt

@@ -1,7 +1,6 @@
 //! Loads and builds the prompt of a preview, as a person sees it, without a call of a model.
 
 use base::ids::{ConversationId, MembershipId, MessageId};
-use tavern::presets::complete_preset::GenerationTrigger;
 
 use crate::conversations::audience::viewer::Viewer;
 use crate::prompt::context::PromptContext;
@@ -23,15 +22,10 @@ pub async fn load_context(
     let Some(row) = find_provider(context, speaker).await? else {
         return Ok(None);
     };
+    let now = context.clock.now();
     let request = PromptRequest {
-        conversation,
-        speaker,
-        cutoff_seq: i64::MAX,
-        reply_to: None,
-        provider: &row,
-        kind: GenerationTrigger::Normal,
-        now: context.clock.now(),
         reader,
+        ..PromptRequest::next_reply(conversation, speaker, &row, now)
     };
     let prompt = loader::load(&context.db, &context.prompt_caches, request).await?;
     Ok(prompt.filter(|it| it.find_speaker().is_some()))
@@ -48,15 +42,10 @@ pub async fn load(
     let Some(row) = find_provider(context, speaker).await? else {
         return Ok(None);
     };
+    let now = context.clock.now();
     let request = PromptRequest {
-        conversation,
-        speaker,
-        cutoff_seq: i64::MAX,
         reply_to: trigger,
-        provider: &row,
-        kind: GenerationTrigger::Normal,
-        now: context.clock.now(),
-        reader: Viewer::Server,
+        ..PromptRequest::next_reply(conversation, speaker, &row, now)
     };
     let Some(prompt) = loader::load(&context.db, &context.prompt_caches, request).await? else {
         return Ok(None);
