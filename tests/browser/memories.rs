@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::page::{Page, Viewport};
+use crate::provider_requests::{default_settings, open_provider_dialog};
 use crate::support::http_client::{expect, id};
 use crate::support::poll;
 use crate::test_server::{SpaceFixture, TestServer, manual};
@@ -357,13 +358,7 @@ async fn each_memory_setting_is_saved_and_shown_again_and_a_wrong_value_is_not()
 async fn the_embedding_options_of_a_provider_are_stored_and_0_is_a_value() {
     const PART: &str = "dialog details:has([name=embedding_model])";
     let test_server = TestServer::demo().await;
-    let test_space = test_server.create_space(manual(), &["Mina"]).await;
-    let provider =
-        json!({"name": "Own", "base_url": test_server.upstream.base_url(), "model": "scripted"});
-    expect(201, test_space.ann.post("/api/providers", provider).await);
-    let page = test_space.page_on(Viewport::Phone).await;
-    page.go("/settings/models").await;
-    page.click_text("button", "Change").await;
+    let (test_space, page) = open_provider_dialog(&test_server).await;
     page.click(&format!("{PART} summary")).await;
     let options = [
         ("Embedding model", "vectors"),
@@ -387,11 +382,8 @@ async fn the_embedding_options_of_a_provider_are_stored_and_0_is_a_value() {
         .await;
     page.gone("dialog").await;
 
-    let providers = expect(200, test_space.ann.get("/api/providers").await);
-    let mut all = providers["data"].as_array().expect("a list").iter();
-    let own = all.find(|it| it["is_default"] == true).expect("a default");
     let expected = json!({"embedding_model": "vectors", "embedding_dimensions": 256, "embedding_timeout_s": 0, "embedding_max_retries": 0});
-    assert_eq!(own["settings"], expected);
+    assert_eq!(default_settings(&test_space).await, expected);
     page.click_text("button", "Change").await;
     for (label, value) in options {
         let field = field_of(&page, PART, label).await;
