@@ -14,7 +14,7 @@ use crate::providers::vision::VisionSource;
 use crate::providers::{provider, vision};
 
 /// Records for each of these models whether it accepts pictures. Saving the settings of the provider discards what
-/// calls have shown, a test and another address discard all.
+/// calls have shown; a test or a changed address discards everything.
 ///
 /// # Errors
 /// Returns the database error if a statement fails.

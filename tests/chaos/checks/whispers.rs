@@ -1,4 +1,4 @@
-//! Checks W1 to W4: what is said to a few reaches no one else, neither a user nor a model.
+//! Checks W1 to W4: a whisper reaches only its audience, both in what users receive and in prompts.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -1,5 +1,5 @@
-//! Marks up to where Anthropic's API caches a prompt: the system text, and the history up to the message
-//! before the newest one of the user, because the next request begins with the same messages.
+//! Marks up to where Anthropic's API caches a prompt: the system text, and the history up to and including the
+//! second-to-last user message, because the next request begins with the same messages.
 
 use serde_json::{Value, json};
 

@@ -160,7 +160,7 @@ impl FoundRefusals {
     }
 }
 
-/// They are not part of a request: two requests with the same other fields are equal.
+/// Always equal, so that a comparison of two requests ignores the refusals found.
 impl PartialEq for FoundRefusals {
     fn eq(&self, _: &Self) -> bool {
         true

@@ -68,8 +68,8 @@ fn is_text(message: &Message) -> bool {
     message.calls.is_empty() && message.answers.is_none()
 }
 
-/// Makes the first message after the system text one of the user, and the last one, unless the model
-/// continues it.
+/// Inserts a user message after the system text and at the end where there is none; not at the end if the model
+/// continues its last message.
 fn begin_and_end_with_user(arranged: &mut Vec<Message>, request: &Request) {
     let is_system = |it: &&Message| it.role == PromptRole::System;
     let start = arranged.iter().take_while(is_system).count();

@@ -28,7 +28,7 @@ pub struct Evaluation<'e, 'a> {
 
 impl<'a> Evaluation<'_, 'a> {
     /// Evaluates the macro with this first name; `None` if its arguments have no meaning. `written` is
-    /// its name in the text. The number of arguments is possible for the macro.
+    /// its name in the text. The caller has checked the number of arguments.
     pub fn evaluate(self, name: &str, written: &str, args: &[String]) -> Option<MacroEffect<'a>> {
         if let Some(meaning) = self.bindings.get(name) {
             if self.bindings.is_card_text(name) {
@@ -175,7 +175,7 @@ impl<'a> Evaluation<'_, 'a> {
         }
     }
 
-    /// Draws.
+    /// Returns the result of a random macro: a choice from a list or a dice roll.
     fn of_chance(self, name: &str, args: &[String]) -> Option<String> {
         match (name, args) {
             ("random" | "pick", choices) => {

@@ -12,7 +12,7 @@ pub struct MacroPosition {
 }
 
 impl MacroPosition {
-    /// Returns the position of what stands in the macro.
+    /// Returns the position of the macros in the arguments or the block of this macro.
     pub fn in_argument(self) -> Self {
         Self {
             depth: self.depth + 1,

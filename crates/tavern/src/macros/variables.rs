@@ -172,7 +172,7 @@ impl Variables {
     }
 }
 
-/// Changes values.
+/// Applies changes to a map of variables: sets or deletes each changed one.
 pub fn apply(changes: &VariableChangeMap, values: &mut VariableMap) {
     for (name, value) in changes {
         match value {

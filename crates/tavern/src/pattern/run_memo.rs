@@ -69,7 +69,7 @@ impl RunMemo {
     }
 }
 
-/// Returns whether there is no position between two ranges. An empty one touches no other.
+/// Returns whether two ranges overlap or are adjacent; `false` if one is empty.
 fn touch(one: &Range<usize>, other: &Range<usize>) -> bool {
     let is_between = one.start <= other.end && other.start <= one.end;
     is_between && one.start < one.end && other.start < other.end

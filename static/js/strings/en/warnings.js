@@ -94,7 +94,7 @@ export default {
   "warning.lore_book_too_slow":
     "“{entry}” of “{book}” is not activated: with its keyword {key}, the regular expressions of the lorebook need too many steps.",
   "warning.lore_keys_too_frequent":
-    "“{entry}” of “{book}” is not activated: its keyword {key} was not searched, because keywords occur more than {n} times.",
+    "“{entry}” of “{book}” is not activated: its keyword {key} was not searched for, because the keywords match more than {n} times.",
   "warning_kind.null": "empty",
   "warning_kind.boolean": "true or false",
   "warning_kind.number": "a number",

@@ -93,7 +93,7 @@ fn close<'a>(open: OpenBlock<'a>, end: &'a str) -> Result<MacroNode<'a>, MacroLi
 fn find_tags<'a>(nodes: &[MacroNode<'a>]) -> HashMap<usize, Tag<'a>> {
     let mut tags = HashMap::new();
     let mut open: Vec<(usize, &'static str)> = Vec::new();
-    // How many open ones have a name, so that a closing tag without one is not searched for.
+    // The number of open tags by name, so that a closing tag without an opening tag needs no search.
     let mut n_open: HashMap<&'static str, usize> = HashMap::new();
     for (at, node) in nodes.iter().enumerate() {
         let MacroNode::Macro(call) = node else {

@@ -43,7 +43,7 @@ pub enum Comparison {
     GreaterOrEqual,
 }
 
-/// Those with a common beginning, longest first.
+/// The operators; if one is a prefix of another, the longer one is first.
 const OPERATORS: [(&str, ShortOperator); 15] = [
     ("||=", ShortOperator::OrSet),
     ("??=", ShortOperator::SetIfUnset),

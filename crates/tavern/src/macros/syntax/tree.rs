@@ -92,7 +92,7 @@ impl<'a> MacroCall<'a> {
         (!head.name.is_empty()).then_some(head)
     }
 
-    /// Returns the short form of a variable macro that it is.
+    /// Parses this macro as the short form of a variable macro; `None` if it is another macro.
     pub fn short_form(&self) -> Option<ShortForm<'a>> {
         match self.parts.first()?.first()? {
             MacroNode::Text(text) => ShortForm::parse(text),

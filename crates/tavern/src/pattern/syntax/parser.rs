@@ -210,7 +210,7 @@ impl Parser {
         self.eat('}').then_some((min, max.unwrap_or(u32::MAX)))
     }
 
-    /// Parses a decimal number; greater ones than fit are as good as infinite.
+    /// Parses a decimal number; a number that does not fit means no maximum.
     pub fn parse_number(&mut self) -> Option<u32> {
         let mut number = None;
         while let Some(digit) = self.peek().and_then(|it| it.to_digit(10)) {

@@ -47,7 +47,7 @@ pub enum Assertion {
     /// `\b` and `\B`.
     WordBoundary {
         is_negated: bool,
-        /// Whether U+017F and U+212A, which equal `s` and `k` in the other case, form words.
+        /// Whether U+017F and U+212A, which case folding maps to `s` and `k`, are word characters.
         is_folded: bool,
     },
 }
