@@ -30,7 +30,7 @@ pub struct PresetLayers<'a> {
     pub membership_preset: Option<PresetId>,
     /// The [`space_layer`] of the space; its `preset_id` names a preset.
     pub space: &'a Value,
-    /// `settings` of the provider.
+    /// `settings` of the provider, with the context window of its model.
     pub provider: &'a Value,
 }
 

@@ -1,35 +1,53 @@
-//! Records in the settings of a provider what was detected about its endpoint and its models: which of
-//! them accept pictures, and what they refuse. Also forgets it.
+//! Records in the settings of a provider what was detected about its endpoint and its models: the backend,
+//! which models accept pictures, their context windows, and what they refuse. Also forgets it.
 
 use base::clock::Timestamp;
 use base::ids::ProviderId;
 use llm::compatibility::refusals::Refusals;
-use llm::provider_options::{DETECTED, REFUSED_FIELDS, REFUSED_ROLE_ORDER};
+use llm::model_list::{ListedModel, ModelList};
+use llm::provider_options::{BACKEND, DETECTED, REFUSED_FIELDS, REFUSED_ROLE_ORDER};
 use sea_orm::ActiveValue::Set;
 use sea_orm::{ActiveModelTrait, DbErr, IntoActiveModel};
 use serde_json::{Value, json};
 
 use crate::db::connect::Db;
+use crate::providers::detected_settings::LISTED_WINDOWS;
 use crate::providers::vision::VisionSource;
-use crate::providers::{provider, vision};
+use crate::providers::{detected_settings, provider};
 
-/// Records for each of these models whether it accepts pictures. Saving the settings of the provider discards what
-/// calls have shown; a test or a changed address discards everything.
+/// Records what the list of models of a provider states, which is better than what the name of a model
+/// suggests. Saving the settings keeps it; a test or a changed address discards it.
 ///
 /// # Errors
 /// Returns the database error if a statement fails.
-pub async fn record_vision(
-    db: &Db,
-    id: ProviderId,
-    source: VisionSource,
-    models: Vec<(String, bool)>,
-) -> Result<(), DbErr> {
-    if models.is_empty() {
+pub async fn record_listed(db: &Db, row: &provider::Model, list: &ModelList) -> Result<(), DbErr> {
+    // The model of the provider first, because there may be more models than are recorded.
+    let is_own = |it: &&ListedModel| it.id == row.model;
+    let (own, others): (Vec<_>, Vec<_>) = list.models.iter().partition(is_own);
+    let models = || own.iter().chain(&others);
+    let vision = models().filter_map(|it| Some((it.id.clone(), json!(it.vision?))));
+    let windows = models().filter_map(|it| Some((it.id.clone(), json!(it.context_tokens?))));
+    let (vision, windows): (Vec<_>, Vec<_>) = (vision.collect(), windows.collect());
+    if vision.is_empty() && windows.is_empty() && list.backend.is_none() {
         return Ok(());
     }
-    let with_models =
-        move |settings: &Value| vision::with_detected(settings, source, models.clone());
-    change_settings(db, id, with_models).await
+    let backend = list.backend;
+    let with_list = move |settings: &Value| {
+        let mut settings = settings.clone();
+        for (key, facts) in [
+            (VisionSource::List.key(), &vision),
+            (LISTED_WINDOWS, &windows),
+        ] {
+            if !facts.is_empty() {
+                settings = detected_settings::with_models(&settings, key, facts.clone());
+            }
+        }
+        match backend {
+            Some(backend) => detected_settings::with_fact(&settings, BACKEND, json!(backend)),
+            None => settings,
+        }
+    };
+    change_settings(db, row.id, with_list).await
 }
 
 /// Records what a model or its endpoint has refused, so that the next requests are sent without it.
@@ -54,7 +72,7 @@ pub async fn record_refusals(
 /// # Errors
 /// Returns the database error if a statement fails.
 pub async fn forget(db: &Db, id: ProviderId) -> Result<(), DbErr> {
-    change_settings(db, id, |it| vision::without_detected(it.clone())).await
+    change_settings(db, id, |it| detected_settings::without_detected(it.clone())).await
 }
 
 async fn change_settings(
@@ -85,8 +103,8 @@ async fn change_settings(
 fn with_refusals(settings: &Value, model: &str, refusals: &Refusals, now: Timestamp) -> Value {
     let mut settings = match refusals.pictures {
         true => {
-            let no_pictures = vec![(model.to_owned(), false)];
-            vision::with_detected(settings, VisionSource::Call, no_pictures)
+            let no_pictures = [(model.to_owned(), json!(false))];
+            detected_settings::with_models(settings, VisionSource::Call.key(), no_pictures)
         }
         false => settings.clone(),
     };

@@ -2,10 +2,13 @@
 
 pub mod builtin_providers;
 pub mod call_metrics;
+pub mod context_window;
 pub mod detected_facts;
+pub mod detected_settings;
 pub mod encryption;
 pub mod json_requests;
 pub mod provider;
 pub mod provider_factory;
+pub mod provider_views;
 pub mod usable_providers;
 pub mod vision;

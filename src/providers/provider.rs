@@ -10,17 +10,15 @@ use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::{Expr, LockType};
 use sea_orm::{IntoActiveModel, QueryOrder, QuerySelect};
-use serde::Serialize;
-use utoipa::ToSchema;
+use serde_json::Value;
 
 use crate::db::connect::Db;
 use crate::db::reading::page::{PageOf, PageQuery};
+use crate::providers::context_window::DEFAULT_CONTEXT_TOKENS;
 use crate::providers::encryption::{DecryptError, SecretCipher};
-use crate::providers::vision;
+use crate::providers::provider_views::{ProviderLabel, ProviderView};
 use crate::providers::vision::PictureCost;
-
-/// The context window if the settings have none, in tokens; the same as for prompts.
-const DEFAULT_CONTEXT_TOKENS: i64 = 8_192;
+use crate::providers::{context_window, detected_settings, vision};
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "llm_providers")]
@@ -45,39 +43,6 @@ pub struct Model {
 pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
-
-/// A provider as admins see it, without its key.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-#[schema(as = Provider)]
-pub struct ProviderView {
-    pub id: ProviderId,
-    pub name: String,
-    pub kind: ProviderKind,
-    pub base_url: Option<String>,
-    pub has_api_key: bool,
-    pub model: String,
-    pub is_default: bool,
-    pub disabled: bool,
-    /// Whether pictures are sent to the model.
-    pub vision: bool,
-    #[schema(value_type = Object)]
-    pub settings: Json,
-    pub created_at: Timestamp,
-}
-
-/// A provider as all users see it.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-#[schema(as = ProviderSign)]
-pub struct ProviderLabel {
-    pub id: ProviderId,
-    pub name: String,
-    pub kind: ProviderKind,
-    pub model: String,
-    /// Whether members without a provider of their own use it.
-    pub is_default: bool,
-    /// Whether pictures are sent to the model.
-    pub vision: bool,
-}
 
 /// Validated input for a new provider.
 #[derive(Clone, Debug)]
@@ -145,10 +110,19 @@ impl Model {
 
     /// Returns the size of its model's context window: request and answer together, in tokens.
     pub fn context_tokens(&self) -> i64 {
-        let window = self.settings["context_tokens"].as_i64();
-        window
-            .filter(|it| *it > 0)
+        self.known_context_tokens()
             .unwrap_or(DEFAULT_CONTEXT_TOKENS)
+    }
+
+    /// Like `context_tokens`; `None`: nothing is known about the model.
+    pub fn known_context_tokens(&self) -> Option<i64> {
+        let base_url = self.base_url.as_deref();
+        context_window::find(self.kind, base_url, &self.settings, &self.model)
+    }
+
+    /// Returns the lowest layer of the preset of its prompts.
+    pub fn preset_layer(&self) -> Value {
+        context_window::preset_layer(&self.settings, self.known_context_tokens())
     }
 
     /// Returns whether pictures are sent to its model.
@@ -313,8 +287,10 @@ pub async fn change_row(
     };
     // What was detected about models is valid for their endpoint.
     let settings = match (change.settings, changes_endpoint) {
-        (Some(new), false) => Some(vision::keep_listed(&present.settings, new)),
-        (None, true) => Some(vision::without_detected(present.settings.clone())),
+        (Some(new), false) => Some(detected_settings::keep_listed(&present.settings, new)),
+        (None, true) => Some(detected_settings::without_detected(
+            present.settings.clone(),
+        )),
         (new, _) => new,
     };
     let mut row = present.into_active_model();

@@ -7,11 +7,8 @@
 use llm::provider_options::DETECTED;
 use llm::registry::ProviderKind;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use utoipa::ToSchema;
-
-/// The maximum number of models about which something is recorded.
-const MAX_DETECTED: usize = 50;
 
 /// Whether pictures are sent to the models of a provider.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -130,7 +127,8 @@ pub enum VisionSource {
 }
 
 impl VisionSource {
-    fn key(self) -> &'static str {
+    /// Returns the key in the detected facts under which it is recorded.
+    pub fn key(self) -> &'static str {
         match self {
             Self::Call => "vision",
             Self::List => "listed_vision",
@@ -152,41 +150,6 @@ pub fn is_vision_model(model: &str) -> bool {
         return false;
     }
     VISION_NAMES.iter().any(has) || name.split('-').any(|it| VISION_WORDS.contains(&it))
-}
-
-/// Returns new settings of a provider with what its list of models has stated.
-pub fn keep_listed(present: &Value, mut new: Value) -> Value {
-    let key = VisionSource::List.key();
-    let listed = &present[DETECTED][key];
-    if listed.is_object() && new.is_object() {
-        new[DETECTED] = json!({ key: listed });
-    }
-    new
-}
-
-/// Returns settings without what was detected about models.
-pub fn without_detected(mut settings: Value) -> Value {
-    if let Some(fields) = settings.as_object_mut() {
-        fields.shift_remove(DETECTED);
-    }
-    settings
-}
-
-/// Returns settings with what was detected about these models.
-pub fn with_detected(settings: &Value, source: VisionSource, models: Vec<(String, bool)>) -> Value {
-    let mut settings = match settings.is_object() {
-        true => settings.clone(),
-        false => json!({}),
-    };
-    let known = settings[DETECTED][source.key()].as_object();
-    let mut known = known.cloned().unwrap_or_default();
-    for (model, has_vision) in models {
-        if known.contains_key(&model) || known.len() < MAX_DETECTED {
-            known.insert(model, json!(has_vision));
-        }
-    }
-    settings[DETECTED][source.key()] = Value::Object(known);
-    settings
 }
 
 impl PictureCost {
@@ -235,12 +198,7 @@ fn scaled(width: i64, height: i64) -> (i64, i64) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
-    use super::{
-        PictureCost, VisionSource, detected, is_vision_model, keep_listed, with_detected,
-        without_detected,
-    };
+    use super::{PictureCost, is_vision_model};
 
     #[test]
     fn models_that_accept_pictures_are_known_by_their_names() {
@@ -300,28 +258,5 @@ mod tests {
         ] {
             assert_eq!(cost.tokens(size), tokens, "{cost:?} {size:?}");
         }
-    }
-
-    #[test]
-    fn what_is_detected_about_models_is_kept_in_the_settings() {
-        let settings = json!({"vision": "auto"});
-        let models = |all: &[(&str, bool)]| -> Vec<(String, bool)> {
-            all.iter()
-                .map(|(id, has_vision)| ((*id).to_owned(), *has_vision))
-                .collect()
-        };
-
-        let listed = with_detected(
-            &settings,
-            VisionSource::List,
-            models(&[("a", true), ("b", false)]),
-        );
-        let called = with_detected(&listed, VisionSource::Call, models(&[("a", false)]));
-
-        let found = ["a", "b", "c"].map(|it| detected(&called, it));
-        assert_eq!(found, [Some(false), Some(false), None]);
-        let saved = keep_listed(&called, settings.clone());
-        assert_eq!(saved, listed, "only a call shows whether it still fails");
-        assert_eq!(without_detected(called), settings);
     }
 }

@@ -33,7 +33,7 @@ pub fn load_provider(
 /// Returns how many tokens a prompt and its answer may have together: as many as the model accepts, or
 /// fewer if the request limits its prompt. `None` means that the limit is unknown.
 pub fn context_window(row: &provider::Model, stored: &StoredRequest) -> Option<i64> {
-    let of_model = row.settings["context_tokens"].as_i64().filter(|it| *it > 0);
+    let of_model = row.known_context_tokens();
     let answer = stored.sampling.max_output_tokens.map_or(0, i64::from);
     let of_request = stored.max_prompt_tokens.map(|it| i64::from(it) + answer);
     [of_model, of_request].into_iter().flatten().min()

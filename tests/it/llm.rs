@@ -188,7 +188,7 @@ async fn an_endpoint_lists_its_models() {
         .endpoint(&model_call::spec(&upstream.base_url()))
         .unwrap();
 
-    let listed = model_list::list_models(&endpoint).await.unwrap();
+    let listed = model_list::list_models(&endpoint).await.unwrap().models;
     let listed: Vec<String> = listed.into_iter().map(|it| it.id).collect();
     assert_eq!(listed, ["small", "large"]);
 }

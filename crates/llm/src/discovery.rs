@@ -85,7 +85,7 @@ async fn probe(registry: &ProviderRegistry, address: &ServerAddress) -> Option<D
         name: address.name,
         kind: address.kind,
         base_url,
-        models: models.ok()?.ok()?,
+        models: models.ok()?.ok()?.models,
     })
 }
 

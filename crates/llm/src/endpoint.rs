@@ -80,6 +80,16 @@ impl Endpoint {
         self.send(request, max_bytes).await
     }
 
+    /// Requests a document at a path of the server itself, beside its API: the base URL without `/v1`.
+    pub async fn get_from_origin(&self, path: &str, max_bytes: usize) -> Result<Vec<u8>, LlmError> {
+        let mut url = self.base_url.clone();
+        let before = url.path().trim_end_matches('/');
+        let before = before.strip_suffix("/v1").unwrap_or(before);
+        url.set_path(&format!("{before}{path}"));
+        let request = self.client.get(url)?.headers(self.headers()?);
+        self.send(request, max_bytes).await
+    }
+
     /// Sends a JSON document to a path below the base URL, such as `/embeddings`, and returns the
     /// response.
     pub async fn post(

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use base::prompt_role::PromptRole;
 use futures::StreamExt;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
+use crate::compatibility::backend::Backend;
+use crate::compatibility::context_window;
 use crate::delta::Delta;
 use crate::dialect::Dialect;
 use crate::endpoint::Endpoint;
@@ -27,17 +29,59 @@ pub struct ListedModel {
     pub id: String,
     /// Whether it accepts images, if the list states it.
     pub vision: Option<bool>,
+    /// Its context window in tokens, if the server states it.
+    pub context_tokens: Option<u32>,
 }
 
-/// Returns the models of an endpoint in the order of its list.
-pub async fn list_models(endpoint: &Endpoint) -> Result<Vec<ListedModel>, LlmError> {
+/// The models of an endpoint in the order of its list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelList {
+    pub models: Vec<ListedModel>,
+    /// The backend, if the list states it.
+    pub backend: Option<Backend>,
+}
+
+/// Returns the models of an endpoint.
+///
+/// # Errors
+/// Returns an error when the endpoint cannot be reached, does not answer in time, or answers with
+/// something else than a list.
+pub async fn list_models(endpoint: &Endpoint) -> Result<ModelList, LlmError> {
     let (path, query) = endpoint.dialect().model_list_path();
     let list = timeout(TIMEOUT, endpoint.get(path, query, MAX_LIST_BYTES))
         .await
         .map_err(|_| timeout_error())??;
-    parse_models(&list, endpoint.dialect()).ok_or_else(|| LlmError::Upstream {
+    let list = parse_models(&list, endpoint.dialect());
+    let mut list = list.ok_or_else(|| LlmError::Upstream {
         message: "The provider's response is not a list of models.".to_owned(),
-    })
+    })?;
+    let unknown = list
+        .models
+        .iter_mut()
+        .filter(|it| it.context_tokens.is_none());
+    let unknown: Vec<&mut ListedModel> = unknown.collect();
+    if let (Some(backend), false) = (list.backend, unknown.is_empty()) {
+        let served = timeout(TIMEOUT, served_window(endpoint, backend)).await;
+        let served = served.ok().flatten();
+        unknown
+            .into_iter()
+            .for_each(|it| it.context_tokens = served);
+    }
+    Ok(list)
+}
+
+/// Returns the context window that a local server states outside of its list of models: it is the same
+/// for all of them.
+async fn served_window(endpoint: &Endpoint, backend: Backend) -> Option<u32> {
+    let (path, field) = match backend {
+        Backend::LlamaCpp => ("/props", "/default_generation_settings/n_ctx"),
+        Backend::KoboldCpp => ("/api/extra/true_max_context_length", "/value"),
+        _ => return None,
+    };
+    let answer = endpoint.get_from_origin(path, MAX_LIST_BYTES).await.ok()?;
+    let answer: Value = serde_json::from_slice(&answer).ok()?;
+    let window = json!({"context_length": answer.pointer(field)?});
+    context_window::stated(&window)
 }
 
 /// Requests one word and returns the time until the first delta.
@@ -85,7 +129,7 @@ fn timeout_error() -> LlmError {
     }
 }
 
-fn parse_models(list: &[u8], dialect: &dyn Dialect) -> Option<Vec<ListedModel>> {
+fn parse_models(list: &[u8], dialect: &dyn Dialect) -> Option<ModelList> {
     let list: Value = serde_json::from_slice(list).ok()?;
     let entries = [list.get("data"), list.get("models"), Some(&list)];
     let entries = entries.into_iter().flatten().find_map(Value::as_array)?;
@@ -95,9 +139,13 @@ fn parse_models(list: &[u8], dialect: &dyn Dialect) -> Option<Vec<ListedModel>> 
         is_valid.then(|| ListedModel {
             id,
             vision: stated_vision(entry),
+            context_tokens: context_window::stated(entry),
         })
     };
-    Some(entries.iter().filter_map(model).take(MAX_MODELS).collect())
+    Some(ModelList {
+        models: entries.iter().filter_map(model).take(MAX_MODELS).collect(),
+        backend: Backend::of_list(entries),
+    })
 }
 
 /// Returns whether an entry says that its model accepts images, in one of the forms of OpenRouter, Mistral,
@@ -136,7 +184,7 @@ mod tests {
             r#"{"models": [{"name": "a"}, {"name": "b"}]}"#,
             r#"[{"id": "a"}, "b"]"#,
         ] {
-            let models = parse_models(list.as_bytes(), &chat).unwrap();
+            let models = parse_models(list.as_bytes(), &chat).unwrap().models;
             let names: Vec<&str> = models.iter().map(|it| it.id.as_str()).collect();
             assert_eq!(names, ["a", "b"], "{list}");
         }
@@ -161,7 +209,7 @@ mod tests {
             {"id": "g"}
         ]}"#;
 
-        let models = parse_models(list.as_bytes(), &chat).unwrap();
+        let models = parse_models(list.as_bytes(), &chat).unwrap().models;
 
         let stated: Vec<Option<bool>> = models.into_iter().map(|it| it.vision).collect();
         let (yes, no) = (Some(true), Some(false));

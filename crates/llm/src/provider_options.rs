@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use crate::compatibility::backend::Backend;
 use crate::compatibility::refusals::Refusals;
 use crate::compatibility::role_handling::{RoleHandling, SystemRole};
 use crate::reasoning::effort::Effort;
@@ -16,6 +17,8 @@ use crate::request::Request;
 
 /// The key of the settings under which the server records what it has detected about a provider.
 pub const DETECTED: &str = "detected";
+/// The key in it of the backend that the list of models stated.
+pub const BACKEND: &str = "backend";
 /// The key in it of the fields that the endpoint has refused, each with the time.
 pub const REFUSED_FIELDS: &str = "refused_fields";
 /// The key in it of the models that have refused the order of roles, each with the time.
@@ -33,6 +36,11 @@ pub struct ProviderOptions {
     /// Fields that are merged into the body of every request.
     pub extra_body: Map<String, Value>,
     pub stream_options: StreamOptions,
+    pub prefill: Prefill,
+    /// The samplers to send, by their names in requests; `None`: those that the backend knows.
+    pub samplers: Option<BTreeSet<String>>,
+    /// The backend that the list of models stated, else that of the host.
+    pub backend: Backend,
     /// Fields that the endpoint has refused.
     pub refused_fields: BTreeSet<String>,
     /// Models that have refused the order of roles.
@@ -50,6 +58,18 @@ pub struct ProviderOptions {
 #[serde(rename_all = "snake_case")]
 pub enum StreamOptions {
     /// Until the endpoint refuses it.
+    #[default]
+    Auto,
+    On,
+    Off,
+}
+
+/// Whether the beginning of a reply is sent, for the model to continue.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Prefill)]
+#[serde(rename_all = "snake_case")]
+pub enum Prefill {
+    /// If the API or the backend is known to continue it.
     #[default]
     Auto,
     On,
@@ -82,6 +102,9 @@ impl ProviderOptions {
                 .cloned()
                 .unwrap_or_default(),
             stream_options: read(&settings["stream_options"]),
+            prefill: read(&settings["prefill"]),
+            samplers: read(&settings["samplers"]),
+            backend: read(&detected[BACKEND]),
             refused_fields: keys(&detected[REFUSED_FIELDS]),
             refused_role_order: keys(&detected[REFUSED_ROLE_ORDER]),
             host: String::new(),
@@ -152,7 +175,8 @@ impl From<ReasoningEffort> for Effort {
 mod tests {
     use serde_json::json;
 
-    use super::{ProviderOptions, ReasoningEffort};
+    use super::{Prefill, ProviderOptions, ReasoningEffort};
+    use crate::compatibility::backend::Backend;
     use crate::compatibility::role_handling::{RoleHandling, SystemRole};
     use crate::reasoning::effort::Effort;
     use crate::request::Request;
@@ -171,11 +195,13 @@ mod tests {
         );
         let more = read(json!({
             "role_handling": "strict_alternation", "system_role": "user", "stream_options": "off",
-            "extra_body": {"a": 1}, "detected": {"refused_fields": {"top_k": "2026-11-29"}},
+            "extra_body": {"a": 1}, "samplers": ["top_k"], "prefill": "off", "detected": {"refused_fields": {"top_k": "2026-11-29"}, "backend": "vllm"},
         }));
         assert_eq!(more.role_handling, RoleHandling::StrictAlternation);
         assert_eq!(more.system_role, SystemRole::User);
         assert_eq!(more.extra_body["a"], 1);
+        assert_eq!(more.samplers, Some(["top_k".to_owned()].into()));
+        assert_eq!((more.prefill, more.backend), (Prefill::Off, Backend::Vllm));
         let refused = more.known_refusals("m").fields;
         assert_eq!(Vec::from_iter(refused), ["stream_options", "top_k"]);
         for nonsense in [
@@ -183,7 +209,7 @@ mod tests {
             json!(null),
             json!({ "reasoning": "much", "keep_alive": [] }),
             json!({ "reasoning": 7, "keep_alive": 7 }),
-            json!({ "role_handling": 1, "extra_body": [], "detected": [] }),
+            json!({ "role_handling": 1, "extra_body": [], "detected": [], "samplers": "auto" }),
         ] {
             assert_eq!(
                 read(nonsense.clone()),

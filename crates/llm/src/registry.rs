@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::anthropic::dialect::Anthropic;
+use crate::compatibility::backend::Backend;
 use crate::demo::model::DemoModel;
 use crate::dialect::Dialect;
 use crate::endpoint::Endpoint;
@@ -153,9 +154,14 @@ impl ProviderRegistry {
         let base_url = given
             .filter(|it| !it.is_empty())
             .or(spec.kind.default_base_url());
+        let host = base_url.and_then(host).unwrap_or_default();
         let options = ProviderOptions {
             supports_prefix: base_url.is_some_and(supports_prefix),
-            host: base_url.and_then(host).unwrap_or_default(),
+            backend: match Backend::of_host(&host) {
+                Backend::Other => spec.options.backend,
+                vendor => vendor,
+            },
+            host,
             ..spec.options.clone()
         };
         let dialect = spec.kind.dialect(options);
@@ -172,7 +178,7 @@ impl ProviderRegistry {
 }
 
 /// Returns the host of a base URL.
-fn host(base_url: &str) -> Option<String> {
+pub fn host(base_url: &str) -> Option<String> {
     let url = Url::parse(base_url).ok()?;
     url.host_str().map(str::to_owned)
 }

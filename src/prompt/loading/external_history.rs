@@ -53,11 +53,12 @@ pub async fn for_character(
     history: ExternalHistory<'_>,
 ) -> Result<PromptContext, DbErr> {
     let nothing = Value::Null;
+    let of_provider = history.provider.preset_layer();
     let layers = PresetLayers {
         membership: &nothing,
         membership_preset: None,
         space: &nothing,
-        provider: &history.provider.settings,
+        provider: &of_provider,
     };
     let preset = resolve::resolve(db, layers).await?;
     let blank = loader::empty_context(&speaker_context(&history, CHARACTER_MEMBERSHIP), preset);

@@ -355,11 +355,12 @@ async fn resolve_preset(
     speaker: Option<&membership::Model>,
 ) -> Result<Preset, DbErr> {
     let of_space = resolve::space_layer(&space.settings);
+    let of_provider = provider.preset_layer();
     let layers = PresetLayers {
         membership: speaker.map_or(&Value::Null, |it| &it.settings["preset"]),
         membership_preset: speaker.and_then(|it| it.preset_id),
         space: &of_space,
-        provider: &provider.settings,
+        provider: &of_provider,
     };
     let preset = resolve::resolve(db, layers).await?;
     let is_human = speaker.is_some_and(|it| it.kind == membership::MembershipKind::Human);

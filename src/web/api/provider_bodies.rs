@@ -16,8 +16,8 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::accounts::name_schemas::{DisplayNameSchema, TitleSchema};
 use crate::app::App;
-use crate::providers::provider;
 use crate::providers::provider::ProviderChange;
+use crate::providers::provider_views::{ProviderLabel, ProviderView};
 use crate::web::api::provider_settings;
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::json_body as body;
@@ -127,8 +127,8 @@ impl ToSchema for CreateProvider {
 #[serde(untagged)]
 #[schema(as = ListedProvider)]
 pub enum ProviderListItem {
-    Whole(provider::ProviderView),
-    Sign(provider::ProviderLabel),
+    Whole(ProviderView),
+    Sign(ProviderLabel),
 }
 
 /// A provider after a change.
@@ -136,7 +136,7 @@ pub enum ProviderListItem {
 #[schema(as = ChangedProvider)]
 pub struct ProviderDetail {
     #[serde(flatten)]
-    pub view: provider::ProviderView,
+    pub view: ProviderView,
     /// Whether the key was removed, because it belonged to the old address.
     pub api_key_cleared: bool,
 }
@@ -176,6 +176,8 @@ pub struct ModelListItem {
     pub id: String,
     /// Whether it accepts pictures; null if the endpoint does not state it.
     pub vision: Option<bool>,
+    /// Its context window in tokens; null if the endpoint does not state it.
+    pub context_tokens: Option<u32>,
 }
 
 impl From<ListedModel> for ModelListItem {
@@ -183,6 +185,7 @@ impl From<ListedModel> for ModelListItem {
         Self {
             id: listed.id,
             vision: listed.vision,
+            context_tokens: listed.context_tokens,
         }
     }
 }

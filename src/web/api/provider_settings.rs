@@ -4,13 +4,13 @@
 use base::display_name;
 use llm::compatibility::extra_body;
 use llm::compatibility::role_handling::{RoleHandling, SystemRole};
-use llm::provider_options::{ReasoningEffort, StreamOptions};
+use llm::provider_options::{Prefill, ReasoningEffort, StreamOptions};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::accounts::name_schemas::TitleSchema;
-use crate::providers::vision;
+use crate::providers::detected_settings;
 use crate::providers::vision::Vision;
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::deserialize;
@@ -19,6 +19,7 @@ use crate::web::extract::deserialize;
 const MAX_BYTES: usize = 64 * 1024;
 const MAX_KEEP_ALIVE_CHARS: usize = 20;
 const MAX_MODEL_CHARS: usize = 200;
+const MAX_SAMPLERS: usize = 100;
 
 /// The known settings of a provider: defaults for its models, which a preset can override, and two
 /// options of its API.
@@ -65,6 +66,12 @@ pub struct KnownProviderSettings {
     /// Whether the field `stream_options` is sent, which asks for token counts.
     #[serde(rename = "stream_options")]
     _stream_options: Option<StreamOptions>,
+    /// Whether the beginning of a reply is sent as the last message, for the model to continue.
+    #[serde(rename = "prefill")]
+    _prefill: Option<Prefill>,
+    /// The samplers to send, by their names in requests; null: those that the server is known to support.
+    #[schema(max_items = 100)]
+    samplers: Option<Vec<String>>,
     /// Fields that are merged into the body of every request: objects are merged, `null` removes a
     /// field. `model`, `messages`, `prompt` and `stream` cannot be set.
     extra_body: Option<Map<String, Value>>,
@@ -131,6 +138,11 @@ pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
         let fits = value.is_none_or(|it| (least..=most).contains(&it));
         require_range(name, fits, &least, &most)?;
     }
+    let n_samplers = known.samplers.as_ref().map_or(0, Vec::len);
+    if n_samplers > MAX_SAMPLERS {
+        let message = format!("Must have at most {MAX_SAMPLERS} items.");
+        return Err(ApiError::invalid_value("settings.samplers", message));
+    }
     let extra = known.extra_body.unwrap_or_default();
     if let Some(name) = extra_body::RESERVED
         .into_iter()
@@ -146,7 +158,7 @@ pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
     }
     match known.keep_alive.is_none_or(|it| is_duration(&it)) {
         // A client that sends the settings back does not decide what the server has detected.
-        true => Ok(vision::without_detected(settings)),
+        true => Ok(detected_settings::without_detected(settings)),
         false => Err(ApiError::invalid_value(
             "settings.keep_alive",
             "Must be a duration such as `10m`, or `-1` for no limit.",
@@ -205,6 +217,7 @@ mod tests {
             json!({ "reasoning": "off", "keep_alive": "1h30m", "context_tokens": null }),
             json!({ "keep_alive": "-1" }),
             json!({ "role_handling": "auto", "system_role": "developer", "stream_options": "off" }),
+            json!({ "prefill": "on", "samplers": ["top_k", "rep_pen"] }),
             json!({ "extra_body": { "provider": { "order": ["a"] }, "top_k": null } }),
             json!({ "embedding_model": "m", "embedding_timeout_s": 0, "embedding_max_retries": 0 }),
         ] {
@@ -227,6 +240,9 @@ mod tests {
             ("role_handling", json!("any"), 422),
             ("system_role", json!("assistant"), 422),
             ("stream_options", json!("maybe"), 422),
+            ("prefill", json!("sometimes"), 422),
+            ("samplers", json!("auto"), 400),
+            ("samplers", json!(vec!["top_k"; 101]), 422),
             ("extra_body", json!([]), 400),
             ("extra_body", json!({ "stream": false }), 422),
             ("keep_alive", json!(""), 422),

@@ -17,7 +17,7 @@ use crate::app::App;
 use crate::db::reading::page::{PageOf, PageQuery};
 use crate::providers::provider::NewProvider;
 use crate::providers::provider_factory::ProviderError;
-use crate::providers::vision::VisionSource;
+use crate::providers::provider_views::ProviderView;
 use crate::providers::{detected_facts, provider};
 use crate::web::api::provider_bodies::{
     CreateProvider, DiscoveredServerView, ModelListItem, ProviderDetail, ProviderListItem,
@@ -54,7 +54,7 @@ pub async fn list(
     path = "/api/providers",
     tag = "providers",
     request_body = CreateProvider,
-    responses((status = 201, body = provider::ProviderView))
+    responses((status = 201, body = ProviderView))
 )]
 pub async fn create(
     app: Data<App>,
@@ -194,11 +194,11 @@ pub async fn list_models(
     id: Path<ProviderId>,
 ) -> ApiResult<Json<PageOf<ModelListItem>>> {
     let row = find_provider(&app, id.into_inner()).await?;
-    let model = row.model.clone();
     if row.kind == ProviderKind::Demo {
         let demo = ListedModel {
-            id: model,
+            id: row.model,
             vision: Some(false),
+            context_tokens: None,
         };
         return Ok(Json(PageOf::complete(vec![demo.into()])));
     }
@@ -206,15 +206,9 @@ pub async fn list_models(
     let endpoint = app.models.registry.endpoint(&spec);
     let endpoint = endpoint.map_err(ProviderError::from)?;
     let listing = async move { model_list::list_models(&endpoint).await };
-    let models = run_on_main(&app, listing).await?.map_err(upstream_error)?;
-    // What the endpoint states is better than what the name of a model suggests.
-    let stated = models
-        .iter()
-        .filter_map(|it| Some((it.id.clone(), it.vision?)));
-    let (mut own, others): (Vec<_>, Vec<_>) = stated.partition(|(id, _)| *id == model);
-    own.extend(others);
-    detected_facts::record_vision(&app.db, row.id, VisionSource::List, own).await?;
-    let offered = models.into_iter().map(ModelListItem::from);
+    let list = run_on_main(&app, listing).await?.map_err(upstream_error)?;
+    detected_facts::record_listed(&app.db, &row, &list).await?;
+    let offered = list.models.into_iter().map(ModelListItem::from);
     Ok(Json(PageOf::complete(offered.collect())))
 }
 

@@ -44,13 +44,13 @@ async fn a_responding_server_is_discovered_with_its_models_and_can_be_added() {
                 "name": "Ollama",
                 "kind": "ollama",
                 "base_url": ollama.origin(),
-                "models": [{ "id": "llama3.2:latest", "vision": null }, { "id": "qwen3", "vision": null }],
+                "models": [{ "id": "llama3.2:latest", "vision": null, "context_tokens": null }, { "id": "qwen3", "vision": null, "context_tokens": null }],
             },
             {
                 "name": "LM Studio",
                 "kind": "openai_compatible",
                 "base_url": studio.base_url(),
-                "models": [{ "id": "scripted", "vision": null }],
+                "models": [{ "id": "scripted", "vision": null, "context_tokens": null }],
             },
         ])
     );

@@ -20,7 +20,7 @@ async fn every_kind_lists_its_models() {
         upstream.models(&["small", "large"]);
         let endpoint = registry().endpoint(&spec(kind, &upstream)).unwrap();
 
-        let listed = model_list::list_models(&endpoint).await.unwrap();
+        let listed = model_list::list_models(&endpoint).await.unwrap().models;
 
         let listed: Vec<String> = listed.into_iter().map(|it| it.id).collect();
         assert_eq!(listed, ["small", "large"], "{kind}");
@@ -68,7 +68,7 @@ async fn every_kind_is_created_tested_and_listed_through_the_api() {
         assert_eq!(tried["ok"], true, "{kind}: {tried}");
         assert_eq!(
             listed["data"],
-            json!([{"id": "scripted", "vision": null}]),
+            json!([{"id": "scripted", "vision": null, "context_tokens": null}]),
             "{kind}"
         );
         assert_eq!(made["has_api_key"], true, "{kind}");
@@ -104,7 +104,7 @@ async fn a_base_url_may_include_or_omit_the_api_path() {
 
             let listed = model_list::list_models(&endpoint).await;
 
-            let listed: Vec<String> = listed.unwrap().into_iter().map(|it| it.id).collect();
+            let listed: Vec<String> = listed.unwrap().models.into_iter().map(|it| it.id).collect();
             assert_eq!(listed, ["scripted"], "{kind} {path}");
         }
     }

@@ -24,7 +24,7 @@ async fn list(
     let endpoint = ProviderRegistry::new(egress, Duration::ZERO)
         .endpoint(&spec(&format!("http://turning.example:{port}/v1")))
         .expect("the check of the URL accepts names");
-    Ok(model_list::list_models(&endpoint).await?.len())
+    Ok(model_list::list_models(&endpoint).await?.models.len())
 }
 
 fn port_of(upstream: &FakeProvider) -> u16 {

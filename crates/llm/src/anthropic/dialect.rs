@@ -10,7 +10,7 @@ use crate::anthropic::{cache_marks, request_parts, thinking};
 use crate::dialect::{ChunkParser, Dialect, DialectRequest};
 use crate::error::LlmError;
 use crate::provider::Capability;
-use crate::provider_options::ProviderOptions;
+use crate::provider_options::{Prefill, ProviderOptions};
 use crate::request::Request;
 use crate::role_alternation::AlternatingMessages;
 use crate::secret::Secret;
@@ -68,7 +68,11 @@ impl Dialect for Anthropic {
 
     fn can_prefill(&self, request: &Request) -> bool {
         let is_text = request.format == OutputFormat::Text;
-        is_text && !self.options.reasons(request) && thinking::accepts_prefill(&request.model)
+        let is_off = self.options.prefill == Prefill::Off;
+        is_text
+            && !is_off
+            && !self.options.reasons(request)
+            && thinking::accepts_prefill(&request.model)
     }
 
     /// The API has no JSON mode without a schema.

@@ -9,7 +9,7 @@ use crate::error::LlmError;
 use crate::openai_chat::variant::ChatVariant;
 use crate::openai_chat::{chunk, error, request};
 use crate::provider::Capability;
-use crate::provider_options::ProviderOptions;
+use crate::provider_options::{Prefill, ProviderOptions};
 use crate::request::Request;
 use crate::secret::Secret;
 use crate::tool::OutputFormat;
@@ -65,7 +65,13 @@ impl Dialect for OpenAiChat {
     }
 
     fn can_prefill(&self, request: &Request) -> bool {
-        self.options.supports_prefix && request.format == OutputFormat::Text
+        let is_known = !self.options.backend.continuation_flags().is_empty();
+        let continues = match self.options.prefill {
+            Prefill::Auto => self.options.supports_prefix || is_known,
+            Prefill::On => true,
+            Prefill::Off => false,
+        };
+        continues && request.format == OutputFormat::Text
     }
 
     fn embeddings_path(&self) -> Option<&'static str> {

@@ -44,7 +44,12 @@ pub fn body(request: &Request, options: &ProviderOptions, variant: ChatVariant) 
             body.insert(field.to_owned(), json!(max_tokens.max(MIN_OUTPUT_TOKENS)));
         }
     }
-    samplers::insert_samplers(&mut body, &request.samplers, variant);
+    let of = (variant, options.backend);
+    samplers::insert_samplers(&mut body, &request.samplers, of, options.samplers.as_ref());
+    if request.is_prefilled {
+        let flags = options.backend.continuation_flags().iter();
+        body.extend(flags.map(|(name, value)| ((*name).to_owned(), json!(value))));
+    }
     let stops: Vec<&String> = request
         .stop
         .iter()
@@ -85,7 +90,8 @@ fn messages(request: &Request, options: &ProviderOptions, variant: ChatVariant) 
         }
     }
     thoughts::complete_reasoning_content(&mut sent);
-    if let Some(last) = sent.last_mut().filter(|_| request.is_prefilled) {
+    let is_marked = request.is_prefilled && options.supports_prefix;
+    if let Some(last) = sent.last_mut().filter(|_| is_marked) {
         last["prefix"] = json!(true);
     }
     Value::Array(sent)
@@ -148,6 +154,7 @@ mod tests {
     use serde_json::json;
 
     use super::ChatVariant;
+    use crate::compatibility::backend::Backend;
     use crate::provider_options::ProviderOptions;
     use crate::request::{Message, Request};
 
@@ -188,11 +195,23 @@ mod tests {
             ..Request::default()
         };
 
-        let sent = body(&request, ChatVariant::Compatible);
+        let sent = |options| super::body(&request, &options, ChatVariant::Compatible);
+        let marked = sent(ProviderOptions {
+            supports_prefix: true,
+            ..ProviderOptions::default()
+        });
+        let flagged = sent(ProviderOptions {
+            backend: Backend::Vllm,
+            ..ProviderOptions::default()
+        });
 
-        assert!(sent["messages"][0].get("prefix").is_none());
+        assert!(marked["messages"][0].get("prefix").is_none());
         let last = json!({ "role": "assistant", "content": "I am", "prefix": true });
-        assert_eq!(sent["messages"][1], last);
+        assert_eq!(marked["messages"][1], last);
+        assert_eq!(flagged["continue_final_message"], true);
+        assert_eq!(flagged["add_generation_prompt"], false);
+        let unmarked = json!({ "role": "assistant", "content": "I am" });
+        assert_eq!(flagged["messages"][1], unmarked);
     }
 
     #[test]

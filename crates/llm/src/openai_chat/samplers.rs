@@ -1,45 +1,280 @@
-//! Adds to the requests of the Chat Completions API the samplers that only some models support.
+//! Adds to the requests of the Chat Completions API the samplers that the backend knows, under its
+//! names.
 //!
-//! OpenAI's own API rejects unknown fields. Compatible servers, which serve many kinds of models,
-//! support most of the samplers and ignore the rest. Neutral values are never sent, so that a
-//! server without the sampler cannot reject them.
+//! OpenAI's own API rejects unknown fields. A compatible server of an unknown kind gets the
+//! widespread samplers, and mostly ignores those that it does not know. A sampler without effect is
+//! never sent, so that a server that lacks it cannot reject it.
 
-use base::samplers::Samplers;
+use std::collections::BTreeSet;
+
+use base::samplers::{LocalSamplers, Samplers};
 use serde_json::{Map, Value, json};
 
+use crate::compatibility::backend::Backend;
 use crate::openai_chat::variant::ChatVariant;
 
-/// Adds the samplers that this variant of the API supports.
-pub fn insert_samplers(body: &mut Map<String, Value>, samplers: &Samplers, variant: ChatVariant) {
-    let mut number = |name: &str, value: Option<f64>, nothing: f64| {
-        if let Some(value) = value.filter(|it| *it != nothing) {
-            body.insert(name.to_owned(), json!(value));
-        }
+/// The name of a sampler in presets, and its name in requests to one backend.
+type Names = &'static [(&'static str, &'static str)];
+
+const OPENAI: Names = &[
+    ("frequency_penalty", "frequency_penalty"),
+    ("presence_penalty", "presence_penalty"),
+    ("seed", "seed"),
+];
+const OTHER: Names = &[
+    ("top_k", "top_k"),
+    ("min_p", "min_p"),
+    ("top_a", "top_a"),
+    ("typical_p", "typical_p"),
+    ("repetition_penalty", "repetition_penalty"),
+    // llama.cpp's name, for servers that are built on it.
+    ("repetition_penalty", "repeat_penalty"),
+    ("frequency_penalty", "frequency_penalty"),
+    ("presence_penalty", "presence_penalty"),
+    ("seed", "seed"),
+];
+const LLAMA_CPP: Names = &[
+    ("top_k", "top_k"),
+    ("min_p", "min_p"),
+    ("typical_p", "typical_p"),
+    ("repetition_penalty", "repeat_penalty"),
+    ("repetition_range", "repeat_last_n"),
+    ("frequency_penalty", "frequency_penalty"),
+    ("presence_penalty", "presence_penalty"),
+    ("dry_multiplier", "dry_multiplier"),
+    ("dry_base", "dry_base"),
+    ("dry_allowed_length", "dry_allowed_length"),
+    ("dry_penalty_last_n", "dry_penalty_last_n"),
+    ("dry_sequence_breakers", "dry_sequence_breakers"),
+    ("xtc_threshold", "xtc_threshold"),
+    ("xtc_probability", "xtc_probability"),
+    ("mirostat_mode", "mirostat"),
+    ("mirostat_tau", "mirostat_tau"),
+    ("mirostat_eta", "mirostat_eta"),
+    ("dynatemp_range", "dynatemp_range"),
+    ("dynatemp_exponent", "dynatemp_exponent"),
+    ("top_n_sigma", "top_n_sigma"),
+    ("grammar", "grammar"),
+    ("seed", "seed"),
+];
+const KOBOLD_CPP: Names = &[
+    ("top_k", "top_k"),
+    ("min_p", "min_p"),
+    ("top_a", "top_a"),
+    ("tfs", "tfs"),
+    ("typical_p", "typical"),
+    ("repetition_penalty", "rep_pen"),
+    ("repetition_range", "rep_pen_range"),
+    ("repetition_slope", "rep_pen_slope"),
+    ("presence_penalty", "presence_penalty"),
+    ("dry_multiplier", "dry_multiplier"),
+    ("dry_base", "dry_base"),
+    ("dry_allowed_length", "dry_allowed_length"),
+    ("dry_penalty_last_n", "dry_penalty_last_n"),
+    ("dry_sequence_breakers", "dry_sequence_breakers"),
+    ("xtc_threshold", "xtc_threshold"),
+    ("xtc_probability", "xtc_probability"),
+    ("mirostat_mode", "mirostat"),
+    ("mirostat_tau", "mirostat_tau"),
+    ("mirostat_eta", "mirostat_eta"),
+    ("dynatemp_range", "dynatemp_range"),
+    ("dynatemp_exponent", "dynatemp_exponent"),
+    ("smoothing_factor", "smoothing_factor"),
+    ("top_n_sigma", "nsigma"),
+    ("banned_strings", "banned_tokens"),
+    ("grammar", "grammar"),
+    ("seed", "sampler_seed"),
+];
+const VLLM: Names = &[
+    ("top_k", "top_k"),
+    ("min_p", "min_p"),
+    ("repetition_penalty", "repetition_penalty"),
+    ("frequency_penalty", "frequency_penalty"),
+    ("presence_penalty", "presence_penalty"),
+    ("banned_strings", "bad_words"),
+    ("grammar", "guided_grammar"),
+    ("seed", "seed"),
+];
+const TABBY_API: Names = &[
+    ("top_k", "top_k"),
+    ("min_p", "min_p"),
+    ("top_a", "top_a"),
+    ("tfs", "tfs"),
+    ("typical_p", "typical"),
+    ("repetition_penalty", "repetition_penalty"),
+    ("repetition_range", "penalty_range"),
+    ("frequency_penalty", "frequency_penalty"),
+    ("presence_penalty", "presence_penalty"),
+    ("dry_multiplier", "dry_multiplier"),
+    ("dry_base", "dry_base"),
+    ("dry_allowed_length", "dry_allowed_length"),
+    ("dry_penalty_last_n", "dry_range"),
+    ("dry_sequence_breakers", "dry_sequence_breakers"),
+    ("xtc_threshold", "xtc_threshold"),
+    ("xtc_probability", "xtc_probability"),
+    ("mirostat_mode", "mirostat_mode"),
+    ("mirostat_tau", "mirostat_tau"),
+    ("mirostat_eta", "mirostat_eta"),
+    ("smoothing_factor", "smoothing_factor"),
+    ("banned_strings", "banned_strings"),
+    ("grammar", "grammar_string"),
+];
+const OPEN_ROUTER: Names = &[
+    ("top_k", "top_k"),
+    ("min_p", "min_p"),
+    ("top_a", "top_a"),
+    ("repetition_penalty", "repetition_penalty"),
+    ("frequency_penalty", "frequency_penalty"),
+    ("presence_penalty", "presence_penalty"),
+    ("seed", "seed"),
+];
+const MISTRAL: Names = &[
+    ("frequency_penalty", "frequency_penalty"),
+    ("presence_penalty", "presence_penalty"),
+    ("seed", "random_seed"),
+];
+/// All tables, to find the samplers of a list that an admin has written.
+const ALL: [Names; 8] = [
+    OPENAI,
+    OTHER,
+    LLAMA_CPP,
+    KOBOLD_CPP,
+    VLLM,
+    TABBY_API,
+    OPEN_ROUTER,
+    MISTRAL,
+];
+
+/// Adds the samplers that this variant of the API and the backend support, or only those that an admin
+/// has listed by their names in requests.
+pub fn insert_samplers(
+    body: &mut Map<String, Value>,
+    samplers: &Samplers,
+    (variant, backend): (ChatVariant, Backend),
+    listed: Option<&BTreeSet<String>>,
+) {
+    let tables = match (listed, variant) {
+        (Some(_), _) => &ALL[..],
+        (None, ChatVariant::Openai) => &[OPENAI],
+        (None, ChatVariant::Compatible) => match backend {
+            Backend::LlamaCpp => &[LLAMA_CPP],
+            Backend::KoboldCpp => &[KOBOLD_CPP],
+            Backend::Vllm => &[VLLM],
+            Backend::TabbyApi => &[TABBY_API],
+            Backend::OpenRouter => &[OPEN_ROUTER],
+            Backend::Mistral => &[MISTRAL],
+            Backend::Other => &[OTHER],
+        },
     };
-    number("frequency_penalty", samplers.frequency_penalty, 0.0);
-    number("presence_penalty", samplers.presence_penalty, 0.0);
-    if variant == ChatVariant::Compatible {
-        number("min_p", samplers.min_p, 0.0);
-        number("top_a", samplers.top_a, 0.0);
-        number("typical_p", samplers.typical_p, 1.0);
-        number("repetition_penalty", samplers.repetition_penalty, 1.0);
-        // llama.cpp uses another name for the same sampler.
-        number("repeat_penalty", samplers.repetition_penalty, 1.0);
-        if let Some(top_k) = samplers.top_k.filter(|it| *it > 0) {
-            body.insert("top_k".to_owned(), json!(top_k));
+    let stated = stated(samplers);
+    for (key, name) in tables.iter().copied().flatten() {
+        if let Some(value) = stated.get(*key) {
+            body.insert((*name).to_owned(), value.clone());
         }
+    }
+    if let Some(listed) = listed {
+        let is_sampler = |name: &str| {
+            let mut names = ALL.iter().copied().flatten();
+            matches!(name, "temperature" | "top_p") || names.any(|(_, it)| *it == name)
+        };
+        body.retain(|name, _| !is_sampler(name) || listed.contains(name));
+    }
+}
+
+/// Returns the samplers that have an effect, by their names in presets.
+fn stated(samplers: &Samplers) -> Map<String, Value> {
+    let mut stated = Map::new();
+    let mut insert = |key: &str, value: Value| stated.insert(key.to_owned(), value);
+    for (key, value, idle) in [
+        ("min_p", samplers.min_p, 0.0),
+        ("top_a", samplers.top_a, 0.0),
+        ("typical_p", samplers.typical_p, 1.0),
+        ("frequency_penalty", samplers.frequency_penalty, 0.0),
+        ("presence_penalty", samplers.presence_penalty, 0.0),
+        ("tfs", samplers.local.tfs, 1.0),
+        ("smoothing_factor", samplers.local.smoothing_factor, 0.0),
+        ("top_n_sigma", samplers.local.top_n_sigma, 0.0),
+    ] {
+        if let Some(value) = value.filter(|it| *it != idle) {
+            insert(key, json!(value));
+        }
+    }
+    if let Some(top_k) = samplers.top_k.filter(|it| *it > 0) {
+        insert("top_k", json!(top_k));
     }
     if let Some(seed) = samplers.seed {
-        body.insert("seed".to_owned(), json!(seed));
+        insert("seed", json!(seed));
     }
+    let LocalSamplers {
+        banned_strings,
+        grammar,
+        ..
+    } = &samplers.local;
+    if let Some(texts) = banned_strings.as_ref().filter(|it| !it.is_empty()) {
+        insert("banned_strings", json!(texts));
+    }
+    if let Some(grammar) = grammar.as_ref().filter(|it| !it.trim().is_empty()) {
+        insert("grammar", json!(grammar));
+    }
+    for group in groups(samplers) {
+        let present = group.into_iter().filter(|(_, it)| !it.is_null());
+        stated.extend(present.map(|(key, value)| (key.to_owned(), value)));
+    }
+    stated
+}
+
+/// Returns the samplers that belong together and are on.
+fn groups(samplers: &Samplers) -> Vec<Vec<(&'static str, Value)>> {
+    let local = &samplers.local;
+    let is_on = |switch: Option<f64>, idle: f64| switch.is_some_and(|it| it != idle);
+    let mut groups = Vec::new();
+    if is_on(samplers.repetition_penalty, 1.0) {
+        groups.push(vec![
+            ("repetition_penalty", json!(samplers.repetition_penalty)),
+            ("repetition_range", json!(local.repetition_range)),
+            ("repetition_slope", json!(local.repetition_slope)),
+        ]);
+    }
+    if is_on(local.dry_multiplier, 0.0) {
+        groups.push(vec![
+            ("dry_multiplier", json!(local.dry_multiplier)),
+            ("dry_base", json!(local.dry_base)),
+            ("dry_allowed_length", json!(local.dry_allowed_length)),
+            ("dry_penalty_last_n", json!(local.dry_penalty_last_n)),
+            ("dry_sequence_breakers", json!(local.dry_sequence_breakers)),
+        ]);
+    }
+    if is_on(local.xtc_probability, 0.0) {
+        groups.push(vec![
+            ("xtc_probability", json!(local.xtc_probability)),
+            ("xtc_threshold", json!(local.xtc_threshold)),
+        ]);
+    }
+    if local.mirostat_mode.is_some_and(|it| it != 0) {
+        groups.push(vec![
+            ("mirostat_mode", json!(local.mirostat_mode)),
+            ("mirostat_tau", json!(local.mirostat_tau)),
+            ("mirostat_eta", json!(local.mirostat_eta)),
+        ]);
+    }
+    if is_on(local.dynatemp_range, 0.0) {
+        groups.push(vec![
+            ("dynatemp_range", json!(local.dynatemp_range)),
+            ("dynatemp_exponent", json!(local.dynatemp_exponent)),
+        ]);
+    }
+    groups
 }
 
 #[cfg(test)]
 mod tests {
-    use base::samplers::Samplers;
+    use std::collections::BTreeSet;
+
+    use base::samplers::{LocalSamplers, Samplers};
     use serde_json::{Map, Value, json};
 
     use super::insert_samplers;
+    use crate::compatibility::backend::Backend;
     use crate::openai_chat::variant::ChatVariant;
 
     fn all() -> Samplers {
@@ -52,12 +287,28 @@ mod tests {
             presence_penalty: Some(0.25),
             repetition_penalty: Some(1.1),
             seed: Some(7),
+            local: LocalSamplers {
+                repetition_range: Some(512),
+                tfs: Some(0.9),
+                dry_multiplier: Some(0.8),
+                dry_base: Some(1.75),
+                xtc_probability: Some(0.5),
+                xtc_threshold: Some(0.1),
+                mirostat_mode: Some(2),
+                mirostat_tau: Some(5.0),
+                dynatemp_range: Some(0.5),
+                smoothing_factor: Some(0.3),
+                top_n_sigma: Some(1.0),
+                banned_strings: Some(vec!["shivers".to_owned()]),
+                grammar: Some("root ::= \"a\"".to_owned()),
+                ..LocalSamplers::default()
+            },
         }
     }
 
-    fn sent(samplers: &Samplers, flavor: ChatVariant) -> Value {
+    fn sent(samplers: &Samplers, variant: ChatVariant, backend: Backend) -> Value {
         let mut body = Map::new();
-        insert_samplers(&mut body, samplers, flavor);
+        insert_samplers(&mut body, samplers, (variant, backend), None);
         Value::Object(body)
     }
 
@@ -65,17 +316,104 @@ mod tests {
     fn openai_gets_only_supported_samplers() {
         let expected = json!({"frequency_penalty": -0.5, "presence_penalty": 0.25, "seed": 7});
 
-        assert_eq!(sent(&all(), ChatVariant::Openai), expected);
+        let sent = sent(&all(), ChatVariant::Openai, Backend::Other);
+
+        assert_eq!(sent, expected);
     }
 
     #[test]
-    fn compatible_endpoints_get_all_samplers() {
-        let expected = json!({
-            "frequency_penalty": -0.5, "presence_penalty": 0.25, "min_p": 0.05, "top_a": 0.2,
-            "typical_p": 0.9, "repetition_penalty": 1.1, "repeat_penalty": 1.1, "top_k": 40, "seed": 7,
+    fn each_backend_gets_its_samplers_under_its_names() {
+        let local = json!({
+            "top_k": 40, "min_p": 0.05, "dry_multiplier": 0.8, "dry_base": 1.75,
+            "xtc_probability": 0.5, "xtc_threshold": 0.1, "mirostat_tau": 5.0, "presence_penalty": 0.25,
         });
+        for (backend, of_local, own) in [
+            (
+                Backend::Other,
+                false,
+                json!({
+                    "frequency_penalty": -0.5, "presence_penalty": 0.25, "min_p": 0.05, "top_a": 0.2,
+                    "typical_p": 0.9, "repetition_penalty": 1.1, "repeat_penalty": 1.1, "top_k": 40,
+                    "seed": 7,
+                }),
+            ),
+            (
+                Backend::LlamaCpp,
+                true,
+                json!({
+                    "typical_p": 0.9, "repeat_penalty": 1.1, "repeat_last_n": 512, "mirostat": 2,
+                    "frequency_penalty": -0.5, "dynatemp_range": 0.5, "top_n_sigma": 1.0,
+                    "grammar": "root ::= \"a\"", "seed": 7,
+                }),
+            ),
+            (
+                Backend::KoboldCpp,
+                true,
+                json!({
+                    "top_a": 0.2, "tfs": 0.9, "typical": 0.9, "rep_pen": 1.1, "rep_pen_range": 512,
+                    "mirostat": 2, "dynatemp_range": 0.5, "smoothing_factor": 0.3, "nsigma": 1.0,
+                    "banned_tokens": ["shivers"], "grammar": "root ::= \"a\"", "sampler_seed": 7,
+                }),
+            ),
+            (
+                Backend::TabbyApi,
+                true,
+                json!({
+                    "top_a": 0.2, "tfs": 0.9, "typical": 0.9, "repetition_penalty": 1.1,
+                    "penalty_range": 512, "frequency_penalty": -0.5, "mirostat_mode": 2,
+                    "smoothing_factor": 0.3, "banned_strings": ["shivers"],
+                    "grammar_string": "root ::= \"a\"",
+                }),
+            ),
+            (
+                Backend::Vllm,
+                false,
+                json!({
+                    "top_k": 40, "min_p": 0.05, "repetition_penalty": 1.1, "frequency_penalty": -0.5,
+                    "presence_penalty": 0.25, "bad_words": ["shivers"],
+                    "guided_grammar": "root ::= \"a\"", "seed": 7,
+                }),
+            ),
+            (
+                Backend::OpenRouter,
+                false,
+                json!({
+                    "top_k": 40, "min_p": 0.05, "top_a": 0.2, "repetition_penalty": 1.1,
+                    "frequency_penalty": -0.5, "presence_penalty": 0.25, "seed": 7,
+                }),
+            ),
+            (
+                Backend::Mistral,
+                false,
+                json!({"frequency_penalty": -0.5, "presence_penalty": 0.25, "random_seed": 7}),
+            ),
+        ] {
+            let mut expected = match of_local {
+                true => local.as_object().cloned().unwrap(),
+                false => Map::new(),
+            };
+            expected.extend(own.as_object().cloned().unwrap());
 
-        assert_eq!(sent(&all(), ChatVariant::Compatible), expected);
+            let sent = sent(&all(), ChatVariant::Compatible, backend);
+
+            assert_eq!(sent, Value::Object(expected), "{backend:?}");
+        }
+    }
+
+    #[test]
+    fn only_listed_samplers_are_sent_if_an_admin_lists_them() {
+        let listed = BTreeSet::from(["rep_pen", "top_p", "dry_base"].map(str::to_owned));
+        let mut body = Map::from_iter([
+            ("temperature".to_owned(), json!(0.7)),
+            ("top_p".to_owned(), json!(0.9)),
+            ("model".to_owned(), json!("m")),
+        ]);
+
+        let of = (ChatVariant::Compatible, Backend::Other);
+        insert_samplers(&mut body, &all(), of, Some(&listed));
+
+        let expected = json!({"top_p": 0.9, "model": "m", "rep_pen": 1.1, "dry_base": 1.75});
+        assert_eq!(Value::Object(body), expected);
     }
 
     #[test]
@@ -89,11 +427,29 @@ mod tests {
             presence_penalty: Some(0.0),
             repetition_penalty: Some(1.0),
             seed: None,
+            local: LocalSamplers {
+                repetition_range: Some(512),
+                tfs: Some(1.0),
+                dry_multiplier: Some(0.0),
+                dry_base: Some(1.75),
+                xtc_probability: Some(0.0),
+                xtc_threshold: Some(0.1),
+                mirostat_mode: Some(0),
+                mirostat_tau: Some(5.0),
+                dynatemp_range: Some(0.0),
+                smoothing_factor: Some(0.0),
+                top_n_sigma: Some(0.0),
+                banned_strings: Some(Vec::new()),
+                grammar: Some(" ".to_owned()),
+                ..LocalSamplers::default()
+            },
         };
 
-        for flavor in [ChatVariant::Openai, ChatVariant::Compatible] {
-            assert_eq!(sent(&idle, flavor), json!({}));
-            assert_eq!(sent(&Samplers::default(), flavor), json!({}));
+        for backend in [Backend::Other, Backend::LlamaCpp, Backend::KoboldCpp] {
+            let compatible = ChatVariant::Compatible;
+            assert_eq!(sent(&idle, compatible, backend), json!({}));
+            assert_eq!(sent(&Samplers::default(), compatible, backend), json!({}));
         }
+        assert_eq!(sent(&idle, ChatVariant::Openai, Backend::Other), json!({}));
     }
 }
