@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use base::ids::{AttachmentId, CharacterId, MessageId};
 use base::prompt_role::PromptRole;
+use llm::reasoning::thinking_models;
 use llm::request::{Message, Request};
 use llm::tool::Attachment;
 use serde_json::Value;
@@ -136,6 +137,7 @@ pub fn build(
     let speaker = context.find_speaker().map(|it| it.name.clone());
     let preset = Preset {
         stop,
+        max_tokens: u32::try_from(limits.response_tokens).ok(),
         ..context.preset.clone()
     };
     Ok(BuiltPrompt {
@@ -191,14 +193,18 @@ impl BuiltPrompt {
         self.messages = to_messages(&self.blocks);
     }
 
-    /// Converts the prompt to a request for `model`.
+    /// Converts the prompt to a request for `model`. If the model thinks before it answers, the limit of
+    /// the reply is raised by the tokens for that.
     pub fn into_request(self, model: impl Into<String>, seed: u64) -> Request {
+        let model = model.into();
+        let for_thoughts = thinking_models::extra_tokens(&model);
+        let max_tokens = self.preset.max_tokens;
         Request {
-            model: model.into(),
+            model,
             messages: self.messages,
             temperature: self.preset.temperature,
             top_p: self.preset.top_p,
-            max_tokens: self.preset.max_tokens,
+            max_tokens: max_tokens.map(|it| it.saturating_add(for_thoughts)),
             stop: self.preset.stop,
             samplers: self.preset.samplers,
             is_prefilled: self.is_prefilled,

@@ -19,6 +19,7 @@ use crate::prompt::blocks::{BlockPayload, HistoryPicture, RecordedQuote};
 use crate::prompt::history::history_window::HistoryStart;
 use crate::prompt::history::summary_block::PromptSummaries;
 use crate::prompt::memory_block::{MemoryLine, RecordedRecall};
+use crate::providers::context_window::DEFAULT_CONTEXT_TOKENS;
 use crate::providers::vision::PictureCost;
 use crate::spaces::membership::{MembershipKind, MembershipStatus, Participation};
 use crate::spaces::space::CardHandlingMode;
@@ -228,24 +229,17 @@ pub struct ContextLimits {
     pub response_tokens: i64,
 }
 
-impl Default for ContextLimits {
-    fn default() -> Self {
-        Self {
-            context_tokens: 8192,
-            response_tokens: 512,
-        }
-    }
-}
-
 impl ContextLimits {
-    /// Returns the limits of a preset, with defaults for missing values.
+    /// Returns the limits of a preset, with defaults for missing values: a reply gets a sixteenth of the
+    /// window, and neither very few nor very many tokens.
     pub fn from_preset(preset: &Preset) -> Self {
-        let usual = Self::default();
         let positive = |it: Option<i64>| it.filter(|it| *it > 0);
+        let context_tokens = positive(preset.context_tokens).unwrap_or(DEFAULT_CONTEXT_TOKENS);
+        let of_window = (context_tokens / 16).clamp(512, 2_048);
         let max_tokens = preset.max_tokens.map(i64::from);
         Self {
-            context_tokens: positive(preset.context_tokens).unwrap_or(usual.context_tokens),
-            response_tokens: positive(max_tokens).unwrap_or(usual.response_tokens),
+            context_tokens,
+            response_tokens: positive(max_tokens).unwrap_or(of_window),
         }
     }
 }

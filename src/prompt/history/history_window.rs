@@ -10,13 +10,22 @@
 //! message is in one of them. When the history uses 85 % of its share, a summary of the older messages
 //! is requested, so that the next cut leaves half of the share.
 //!
+//! A history has at most 200 messages, too, whatever the model accepts: more are cut to 150.
+//!
 //! **Invariant:** a stored start is used only if the history from it on fits, and fills at least half
-//! of the share, or an eighth if a summary ends before it. So a prompt with a larger share (another
-//! speaker, a larger limit) does not lose messages that fit.
+//! of the share, or an eighth if a summary ends before it, or has as many messages as a cut leaves. So a
+//! prompt with a larger share (another speaker, a larger limit) does not lose messages that fit.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// The maximum number of messages of a history.
+pub const MAX_MESSAGES: usize = 200;
+/// The number of messages that remain when more are cut.
+const KEPT_MESSAGES: usize = 150;
+/// A history that begins where a summary ends has at least this many messages, or fills a part of its
+/// share.
+const MIN_MESSAGES_AFTER_SUMMARY: usize = 25;
 /// A conversation stores at most this many starts: different limits and speakers need different ones.
 const MAX_STARTS: usize = 8;
 /// A history that begins where a summary ends uses at least the share divided by this.
@@ -68,35 +77,45 @@ pub fn choose_start(
 ) -> Option<i64> {
     let is_loaded = |seq: i64| messages.first().is_some_and(|it| it.seq <= seq);
     let is_usable = |seq: &&i64| {
-        let least = match summary_ends.contains(&(**seq - 1)) {
-            true => share / MIN_SHARE_AFTER_SUMMARY,
-            false => share / 2,
+        let (least_tokens, least_messages) = match summary_ends.contains(&(**seq - 1)) {
+            true => (share / MIN_SHARE_AFTER_SUMMARY, MIN_MESSAGES_AFTER_SUMMARY),
+            false => (share / 2, KEPT_MESSAGES),
         };
-        is_loaded(**seq) && (least..=share).contains(&tokens_from(messages, **seq))
+        let (tokens, count) = size_from(messages, **seq);
+        let fits = tokens <= share && count <= MAX_MESSAGES;
+        is_loaded(**seq) && fits && (tokens >= least_tokens || count >= least_messages)
     };
     if let Some(seq) = stored.iter().find(is_usable) {
         return Some(*seq);
     }
-    if tokens_from(messages, i64::MIN) <= share {
+    let (tokens, count) = size_from(messages, i64::MIN);
+    if tokens <= share && count <= MAX_MESSAGES {
         return None;
     }
     // The summary that leaves the most messages and frees a part of the share.
-    let room = share / MIN_SHARE_AFTER_SUMMARY..=share / 8 * 7;
-    let leaves_room = |seq: &i64| is_loaded(*seq) && room.contains(&tokens_from(messages, *seq));
+    let leaves_room = |seq: &i64| {
+        let (tokens, count) = size_from(messages, *seq);
+        let has_room = tokens <= share / 8 * 7 && count <= KEPT_MESSAGES;
+        let is_enough =
+            tokens >= share / MIN_SHARE_AFTER_SUMMARY || count >= MIN_MESSAGES_AFTER_SUMMARY;
+        is_loaded(*seq) && has_room && is_enough
+    };
     let after_summaries = summary_ends.iter().rev().map(|it| it + 1);
     after_summaries
         .into_iter()
         .find(leaves_room)
-        .or_else(|| newest_that_fit(messages, share / 4 * 3))
+        .or_else(|| newest_that_fit(newest(messages, KEPT_MESSAGES), share / 4 * 3))
 }
 
 /// Returns the last message to summarize if the messages after `goal_seq`, whose summary was not
-/// requested yet, nearly fill the share. The next cut then leaves half of the share.
+/// requested yet, nearly fill the share, or are nearly too many. The next cut then leaves half of them.
 pub fn find_goal(messages: &[MessageCost], share: i64, goal_seq: i64) -> Option<i64> {
-    if share < MIN_SUMMARIZED_SHARE || tokens_from(messages, goal_seq + 1) <= share / 20 * 17 {
+    let (tokens, count) = size_from(messages, goal_seq + 1);
+    let is_nearly_full = tokens > share / 20 * 17 || count > MAX_MESSAGES / 20 * 17;
+    if share < MIN_SUMMARIZED_SHARE || !is_nearly_full {
         return None;
     }
-    let first_kept = newest_that_fit(messages, share / 2)?;
+    let first_kept = newest_that_fit(newest(messages, MAX_MESSAGES / 2), share / 2)?;
     let goal = messages
         .iter()
         .map(|it| it.seq)
@@ -104,9 +123,16 @@ pub fn find_goal(messages: &[MessageCost], share: i64, goal_seq: i64) -> Option<
     goal.filter(|it| *it >= goal_seq + MIN_SUMMARIZED_MESSAGES)
 }
 
-fn tokens_from(messages: &[MessageCost], seq: i64) -> i64 {
+/// Returns the tokens and the number of the messages from `seq` on.
+fn size_from(messages: &[MessageCost], seq: i64) -> (i64, usize) {
     let kept = messages.iter().filter(|it| it.seq >= seq);
-    kept.map(|it| it.tokens).sum()
+    kept.fold((0, 0), |(tokens, count), it| {
+        (tokens + it.tokens, count + 1)
+    })
+}
+
+fn newest(messages: &[MessageCost], max_messages: usize) -> &[MessageCost] {
+    &messages[messages.len().saturating_sub(max_messages)..]
 }
 
 /// Returns the first of the newest messages that together have at most this many tokens; the newest
@@ -194,6 +220,28 @@ mod tests {
             None,
             "the newest message stays"
         );
+    }
+
+    #[test]
+    fn a_history_of_too_many_messages_is_cut_and_keeps_its_start_for_fifty_more() {
+        let start = |last, stored: &[i64]| choose_start(&messages(last), 1_000_000, stored, &[]);
+
+        assert_eq!(start(200, &[]), None);
+        assert_eq!(start(201, &[]), Some(52), "150 remain");
+        for last in 202..=251 {
+            assert_eq!(start(last, &[52]), Some(52), "{last}");
+        }
+        assert_eq!(start(252, &[52]), Some(103));
+    }
+
+    #[test]
+    fn too_many_messages_are_summarized_before_they_are_cut() {
+        assert_eq!(find_goal(&messages(170), 1_000_000, 0), None);
+        assert_eq!(find_goal(&messages(171), 1_000_000, 0), Some(71));
+        assert_eq!(find_goal(&messages(200), 1_000_000, 71), None);
+        let start = |last, stored: &[i64]| choose_start(&messages(last), 1_000_000, stored, &[71]);
+        assert_eq!(start(201, &[]), Some(72));
+        assert_eq!(start(271, &[72]), Some(72));
     }
 
     #[test]

@@ -21,6 +21,7 @@ use crate::conversations::{conversation, message};
 use crate::memory_limited_cache::memory_limited_cache;
 use crate::prompt::budget::MESSAGE_OVERHEAD;
 use crate::prompt::context::ContextLimits;
+use crate::prompt::history::history_window::MAX_MESSAGES;
 use crate::prompt::loading::history_filter::HistoryFilter;
 use crate::prompt::loading::history_query;
 use crate::prompt::loading::history_query::HistoryMessage;
@@ -115,11 +116,11 @@ impl HistoryCache {
         messages: Vec<Arc<HistoryMessage>>,
     ) {
         let accepted = messages.iter().filter(|it| it.is_accepted_by(&part.filter));
-        let total: i64 = accepted.map(|it| n_tokens(it)).sum();
+        let tokens: Vec<i64> = accepted.map(|it| n_tokens(it)).collect();
         let entry = CachedHistory {
             rev: row.rev,
             last_seq: row.last_seq,
-            is_whole: total <= part.available_tokens,
+            is_whole: !part.is_exceeded_by(tokens.iter().sum(), tokens.len()),
             max_messages: 2 * messages.len() + MAX_NEW_MESSAGES,
             messages,
         };
@@ -159,11 +160,12 @@ impl CachedHistory {
         for it in newest_first.filter(|it| it.is_accepted_by(&part.filter)) {
             found.push(it.clone());
             total += n_tokens(it);
-            if total > part.available_tokens {
+            if part.is_exceeded_by(total, found.len()) {
                 break;
             }
         }
-        let is_complete = total > part.available_tokens || self.is_whole || self.is_unheard(part);
+        let is_exceeded = part.is_exceeded_by(total, found.len());
+        let is_complete = is_exceeded || self.is_whole || self.is_unheard(part);
         found.reverse();
         is_complete.then_some(found)
     }
@@ -211,6 +213,11 @@ struct HistoryPart {
 }
 
 impl HistoryPart {
+    /// Returns whether these are more messages than can fit.
+    fn is_exceeded_by(&self, n_tokens: i64, n_messages: usize) -> bool {
+        n_tokens > self.available_tokens || n_messages > MAX_MESSAGES
+    }
+
     /// Reads its messages, and whispers that others heard, from the database.
     async fn load(
         &self,

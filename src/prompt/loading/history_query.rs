@@ -13,6 +13,7 @@ use crate::conversations::audience::message_audience::Audience;
 use crate::conversations::message;
 use crate::conversations::message::{Column, Entity, MessageRole};
 use crate::prompt::budget::MESSAGE_OVERHEAD;
+use crate::prompt::history::history_window::MAX_MESSAGES;
 use crate::prompt::loading::history_filter::HistoryFilter;
 
 /// A message of the history, without what a prompt does not need.
@@ -98,8 +99,8 @@ pub async fn load_history(
         .await
 }
 
-/// Selects the position of the newest message that does not fit together with all newer ones; no row
-/// if all fit.
+/// Selects the position of the newest message that does not fit together with all newer ones, or is one too
+/// many; no row if all fit.
 ///
 /// There is no `ORDER BY`, because SQLite would then read the whole conversation. Both databases
 /// return the rows in the order of the window and stop at the first; in any other order, more
@@ -110,19 +111,21 @@ fn select_first_too_long(
     available_tokens: i64,
     filter: &HistoryFilter,
 ) -> SelectStatement {
-    let total = format!(
-        "SUM(token_count + {MESSAGE_OVERHEAD}) OVER (ORDER BY seq DESC ROWS UNBOUNDED PRECEDING)"
-    );
+    let newer = "OVER (ORDER BY seq DESC ROWS UNBOUNDED PRECEDING)";
+    let total = format!("SUM(token_count + {MESSAGE_OVERHEAD}) {newer}");
     let totals = sendable(id, cutoff_seq)
         .filter(filter.condition())
         .select_only()
         .column(Column::Seq)
         .expr_as(Expr::cust(total), "total")
+        .expr_as(Expr::cust(format!("COUNT(*) {newer}")), "n_messages")
         .into_query();
+    let max_messages = i64::try_from(MAX_MESSAGES).unwrap_or(i64::MAX);
+    let is_too_long = Expr::col("total").gt(available_tokens);
     Query::select()
         .column("seq")
         .from_subquery(totals, "totals")
-        .and_where(Expr::col("total").gt(available_tokens))
+        .and_where(is_too_long.or(Expr::col("n_messages").gt(max_messages)))
         .limit(1)
         .to_owned()
 }

@@ -110,10 +110,10 @@ pub async fn build_request(
         effort: stored.reasoning.effort,
         ..built.into_request(&row.model, rand::random())
     };
-    // The limit of the preset is meant for the reply only.
-    if let Some(effort) = request.effort
-        && stored.sampling.max_output_tokens.is_none()
-    {
+    // The limit of a request includes the reasoning, that of the preset is meant for the reply only.
+    if let Some(limit) = stored.sampling.max_output_tokens {
+        request.max_tokens = Some(limit);
+    } else if let Some(effort) = request.effort {
         request.max_tokens = request.max_tokens.map(|it| effort.add_tokens(it));
     }
     stored.tools.apply_to_request(&mut request);

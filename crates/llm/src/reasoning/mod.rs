@@ -2,4 +2,5 @@
 //! the model.
 
 pub mod effort;
+pub mod thinking_models;
 pub mod thought;
