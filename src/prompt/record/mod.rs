@@ -2,6 +2,7 @@
 //! texts that a user may not read.
 
 pub mod hidden_cards;
+pub mod prompt_prefix;
 pub mod recorded_block;
 pub mod run_prompt;
 pub mod sent_prompt;

@@ -72,7 +72,7 @@ pub async fn store(
 }
 
 /// The sequence number of a row's run within its conversation.
-const RUN_SEQ: &str =
+pub const RUN_SEQ: &str =
     "(SELECT run_seq FROM conversation_runs WHERE conversation_runs.id = run_prompts.run_id)";
 
 /// Stores prompts of a conversation's runs and deletes the oldest ones.

@@ -236,6 +236,13 @@ impl SentPrompt {
         self
     }
 
+    /// Returns the blocks that were sent.
+    pub fn sent_blocks(&self) -> impl Iterator<Item = RecordedBlock> {
+        let pieces = self.pieces.iter().cloned();
+        let blocks = pieces.filter_map(|it| it.into_block(&self.styles));
+        blocks.filter(|it| !it.dropped)
+    }
+
     /// Returns the blocks with the current texts of messages, memories and summaries; what was deleted
     /// is missing.
     pub fn into_blocks(self, current: &impl CurrentTexts) -> Vec<PromptBlock> {

@@ -12,7 +12,9 @@ use crate::app::App;
 use crate::prompt::blocks::{BlockPicture, PromptBlock};
 use crate::prompt::lore::LoreReport;
 use crate::prompt::record::hidden_cards::HiddenCards;
-use crate::prompt::record::sent_prompt_loader;
+use crate::prompt::record::prompt_prefix::PromptPrefix;
+use crate::prompt::record::sent_prompt::SentPrompt;
+use crate::prompt::record::{prompt_prefix, sent_prompt_loader};
 use crate::prompt::{blocks, lore};
 use crate::runs::reading::prompt_preview;
 use crate::runs::store::run;
@@ -56,6 +58,9 @@ pub struct PromptView {
     pub limit_tokens: i64,
     /// The number of loaded history messages that did not fit.
     pub dropped_messages: usize,
+    /// How much of it equals the beginning of the previous prompt of this conversation and model, which a
+    /// provider with a prompt cache does not process again; null if no such prompt is stored.
+    pub cache: Option<PromptPrefix>,
 }
 
 /// Previews the next prompt. Nothing is stored.
@@ -94,6 +99,8 @@ pub async fn preview(
     let shown = prompt_preview::load(app.engine.context(), id, (speaker, reader), None).await?;
     let (provider, built) = shown.ok_or_else(no_speaker)?;
     let built = built.map_err(|error| ApiError::new(422, error.code(), error.to_string()))?;
+    let record = SentPrompt::from_built(&provider.model, &built);
+    let cache = prompt_prefix::load(app.db.reader(), id, None, &record).await?;
     let hidden = hidden_cards(&app, &caller, at.space.id).await?;
     let (mut blocks, mut lore) = (built.blocks, built.lore);
     hidden.withhold(&mut blocks, &mut lore, Some(&built.cards));
@@ -101,6 +108,7 @@ pub async fn preview(
         total_tokens: built.total_tokens,
         limit_tokens: built.limit_tokens,
         dropped_messages: built.dropped_messages,
+        cache,
     };
     Ok(Json(prompt_view(provider.model, blocks, lore, figures)))
 }
@@ -156,6 +164,7 @@ pub async fn show_sent(
         total_tokens: record.total_tokens,
         limit_tokens: record.limit_tokens,
         dropped_messages: record.dropped_messages,
+        cache: prompt_prefix::load(db, at.conversation.id, Some(run.run_seq), &record).await?,
     };
     let hidden = hidden_cards(&app, &caller, at.space.id).await?;
     let (model, mut lore) = (record.model.clone(), record.lore.clone());
@@ -178,6 +187,7 @@ struct PromptTotals {
     total_tokens: i64,
     limit_tokens: i64,
     dropped_messages: usize,
+    cache: Option<PromptPrefix>,
 }
 
 fn prompt_view(
@@ -202,6 +212,7 @@ fn prompt_view(
         total_tokens: figures.total_tokens,
         limit_tokens: figures.limit_tokens,
         dropped_messages: figures.dropped_messages,
+        cache: figures.cache,
     }
 }
 
