@@ -9,9 +9,17 @@ import {
 } from "../../static/js/models/providers/request_options.js"
 
 test("default values are not stored, and other settings are kept", () => {
-  const settings = { keep_alive: "1h", role_handling: "native", extra_body: { a: 1 } }
+  const settings = {
+    keep_alive: "1h",
+    role_handling: "native",
+    prefill: "off",
+    samplers: ["top_k", "rep_pen"],
+    extra_body: { a: 1 },
+  }
+  const defaults = { role_handling: "auto", prefill: "auto", samplers: " , ", extra_body: " " }
 
-  assert.deepEqual(withRequestOptions(settings, { role_handling: "auto", extra_body: " " }), { keep_alive: "1h" })
+  assert.deepEqual(withRequestOptions(settings, defaults), { keep_alive: "1h" })
+  assert.deepEqual(readRequestOptions(settings).samplers, "top_k, rep_pen")
   assert.deepEqual(withRequestOptions(settings, readRequestOptions(settings)), settings)
 })
 

@@ -7,7 +7,7 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
-use crate::compatibility::backend::Backend;
+use crate::compatibility::backend::ModelBackend;
 use crate::compatibility::context_window;
 use crate::delta::Delta;
 use crate::dialect::Dialect;
@@ -38,7 +38,7 @@ pub struct ListedModel {
 pub struct ModelList {
     pub models: Vec<ListedModel>,
     /// The backend, if the list states it.
-    pub backend: Option<Backend>,
+    pub backend: Option<ModelBackend>,
 }
 
 /// Returns the models of an endpoint.
@@ -72,10 +72,10 @@ pub async fn list_models(endpoint: &Endpoint) -> Result<ModelList, LlmError> {
 
 /// Returns the context window that a local server states outside of its list of models: it is the same
 /// for all of them.
-async fn served_window(endpoint: &Endpoint, backend: Backend) -> Option<u32> {
+async fn served_window(endpoint: &Endpoint, backend: ModelBackend) -> Option<u32> {
     let (path, field) = match backend {
-        Backend::LlamaCpp => ("/props", "/default_generation_settings/n_ctx"),
-        Backend::KoboldCpp => ("/api/extra/true_max_context_length", "/value"),
+        ModelBackend::LlamaCpp => ("/props", "/default_generation_settings/n_ctx"),
+        ModelBackend::KoboldCpp => ("/api/extra/true_max_context_length", "/value"),
         _ => return None,
     };
     let answer = endpoint.get_from_origin(path, MAX_LIST_BYTES).await.ok()?;
@@ -144,7 +144,7 @@ fn parse_models(list: &[u8], dialect: &dyn Dialect) -> Option<ModelList> {
     };
     Some(ModelList {
         models: entries.iter().filter_map(model).take(MAX_MODELS).collect(),
-        backend: Backend::of_list(entries),
+        backend: ModelBackend::of_list(entries),
     })
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::compatibility::backend::Backend;
+use crate::compatibility::backend::ModelBackend;
 use crate::compatibility::refusals::Refusals;
 use crate::compatibility::role_handling::{RoleHandling, SystemRole};
 use crate::reasoning::effort::Effort;
@@ -40,7 +40,7 @@ pub struct ProviderOptions {
     /// The samplers to send, by their names in requests; `None`: those that the backend knows.
     pub samplers: Option<BTreeSet<String>>,
     /// The backend that the list of models stated, else that of the host.
-    pub backend: Backend,
+    pub backend: ModelBackend,
     /// Fields that the endpoint has refused.
     pub refused_fields: BTreeSet<String>,
     /// Models that have refused the order of roles.
@@ -176,7 +176,7 @@ mod tests {
     use serde_json::json;
 
     use super::{Prefill, ProviderOptions, ReasoningEffort};
-    use crate::compatibility::backend::Backend;
+    use crate::compatibility::backend::ModelBackend;
     use crate::compatibility::role_handling::{RoleHandling, SystemRole};
     use crate::reasoning::effort::Effort;
     use crate::request::Request;
@@ -201,7 +201,10 @@ mod tests {
         assert_eq!(more.system_role, SystemRole::User);
         assert_eq!(more.extra_body["a"], 1);
         assert_eq!(more.samplers, Some(["top_k".to_owned()].into()));
-        assert_eq!((more.prefill, more.backend), (Prefill::Off, Backend::Vllm));
+        assert_eq!(
+            (more.prefill, more.backend),
+            (Prefill::Off, ModelBackend::Vllm)
+        );
         let refused = more.known_refusals("m").fields;
         assert_eq!(Vec::from_iter(refused), ["stream_options", "top_k"]);
         for nonsense in [

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::anthropic::dialect::Anthropic;
-use crate::compatibility::backend::Backend;
+use crate::compatibility::backend::ModelBackend;
 use crate::demo::model::DemoModel;
 use crate::dialect::Dialect;
 use crate::endpoint::Endpoint;
@@ -157,8 +157,8 @@ impl ProviderRegistry {
         let host = base_url.and_then(host).unwrap_or_default();
         let options = ProviderOptions {
             supports_prefix: base_url.is_some_and(supports_prefix),
-            backend: match Backend::of_host(&host) {
-                Backend::Other => spec.options.backend,
+            backend: match ModelBackend::of_host(&host) {
+                ModelBackend::Other => spec.options.backend,
                 vendor => vendor,
             },
             host,

@@ -8,7 +8,7 @@ use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path};
 use base::ids::ProviderId;
 use llm::error::LlmError;
-use llm::model_list::ListedModel;
+use llm::model_list::{ListedModel, ModelList};
 use llm::registry::{ProviderKind, RegistryError};
 use llm::{discovery, model_list};
 use serde_json::json;
@@ -151,13 +151,21 @@ pub async fn test(
     let row = find_provider(&app, id.into_inner()).await?;
     detected_facts::forget(&app.db, row.id).await?;
     let answer = match app.models.create(&row) {
-        Ok(model) => run_on_main(&app, async move {
-            model_list::probe(model.as_ref(), &row.model).await
-        })
-        .await?
-        .map_err(|error| error.to_string()),
+        Ok(model) => {
+            let name = row.model.clone();
+            let probing = async move { model_list::probe(model.as_ref(), &name).await };
+            let probed = run_on_main(&app, probing).await?;
+            probed.map_err(|error| error.to_string())
+        }
         Err(error) => Err(error.to_string()),
     };
+    // The list is more than what was asked for; a server without one still answers.
+    if answer.is_ok() && row.kind != ProviderKind::Demo {
+        let listed = load_list(&app, &row).await;
+        if let Err(error) = listed {
+            tracing::debug!(error = %error.message, "provider {} lists no models", row.id);
+        }
+    }
     Ok(Json(match answer {
         Ok(took) => ProviderTestResult {
             ok: true,
@@ -202,12 +210,7 @@ pub async fn list_models(
         };
         return Ok(Json(PageOf::complete(vec![demo.into()])));
     }
-    let spec = row.spec(&app.models.cipher).map_err(ProviderError::from)?;
-    let endpoint = app.models.registry.endpoint(&spec);
-    let endpoint = endpoint.map_err(ProviderError::from)?;
-    let listing = async move { model_list::list_models(&endpoint).await };
-    let list = run_on_main(&app, listing).await?.map_err(upstream_error)?;
-    detected_facts::record_listed(&app.db, &row, &list).await?;
+    let list = load_list(&app, &row).await?;
     let offered = list.models.into_iter().map(ModelListItem::from);
     Ok(Json(PageOf::complete(offered.collect())))
 }
@@ -235,6 +238,17 @@ pub async fn discover(app: Data<App>, _: Admin) -> ApiResult<Json<PageOf<Discove
     Ok(Json(PageOf::complete(
         found.into_iter().map(DiscoveredServerView::from).collect(),
     )))
+}
+
+/// Loads the list of models of a provider's endpoint, and records what it states.
+async fn load_list(app: &App, row: &provider::Model) -> ApiResult<ModelList> {
+    let spec = row.spec(&app.models.cipher).map_err(ProviderError::from)?;
+    let endpoint = app.models.registry.endpoint(&spec);
+    let endpoint = endpoint.map_err(ProviderError::from)?;
+    let listing = async move { model_list::list_models(&endpoint).await };
+    let list = run_on_main(app, listing).await?.map_err(upstream_error)?;
+    detected_facts::record_listed(&app.db, row, &list).await?;
+    Ok(list)
 }
 
 async fn find_provider(app: &App, id: ProviderId) -> ApiResult<provider::Model> {

@@ -3,7 +3,6 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use utoipa::ToSchema;
 
 /// Asks the chat template not to begin a new message.
 const CONTINUATION: [(&str, bool); 2] = [
@@ -14,10 +13,9 @@ const CONTINUATION: [(&str, bool); 2] = [
 const KOBOLD_CONTINUATION: [(&str, bool); 1] = [("continue_assistant_turn", true)];
 
 /// The software that answers the requests of an endpoint.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[schema(as = Backend)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Backend {
+pub enum ModelBackend {
     LlamaCpp,
     KoboldCpp,
     Vllm,
@@ -29,7 +27,7 @@ pub enum Backend {
     Other,
 }
 
-impl Backend {
+impl ModelBackend {
     /// Returns the backend of a vendor's host; `Other` if the host is none of them.
     pub fn of_host(host: &str) -> Self {
         match host {
@@ -67,28 +65,37 @@ impl Backend {
 mod tests {
     use serde_json::json;
 
-    use super::Backend;
+    use super::ModelBackend;
 
     #[test]
     fn a_list_states_its_backend() {
         for (owner, backend) in [
-            ("llamacpp", Some(Backend::LlamaCpp)),
-            ("koboldcpp", Some(Backend::KoboldCpp)),
-            ("vllm", Some(Backend::Vllm)),
-            ("tabbyAPI", Some(Backend::TabbyApi)),
+            ("llamacpp", Some(ModelBackend::LlamaCpp)),
+            ("koboldcpp", Some(ModelBackend::KoboldCpp)),
+            ("vllm", Some(ModelBackend::Vllm)),
+            ("tabbyAPI", Some(ModelBackend::TabbyApi)),
             ("organization-owner", None),
         ] {
             let entries = [json!({"id": "m", "owned_by": owner})];
-            assert_eq!(Backend::of_list(&entries), backend, "{owner}");
+            assert_eq!(ModelBackend::of_list(&entries), backend, "{owner}");
         }
-        assert_eq!(Backend::of_list(&[]), None);
-        assert_eq!(Backend::of_list(&[json!("m")]), None);
+        assert_eq!(ModelBackend::of_list(&[]), None);
+        assert_eq!(ModelBackend::of_list(&[json!("m")]), None);
     }
 
     #[test]
     fn vendors_are_known_by_their_host() {
-        assert_eq!(Backend::of_host("openrouter.ai"), Backend::OpenRouter);
-        assert_eq!(Backend::of_host("api.mistral.ai"), Backend::Mistral);
-        assert_eq!(Backend::of_host("notopenrouter.ai"), Backend::Other);
+        assert_eq!(
+            ModelBackend::of_host("openrouter.ai"),
+            ModelBackend::OpenRouter
+        );
+        assert_eq!(
+            ModelBackend::of_host("api.mistral.ai"),
+            ModelBackend::Mistral
+        );
+        assert_eq!(
+            ModelBackend::of_host("notopenrouter.ai"),
+            ModelBackend::Other
+        );
     }
 }

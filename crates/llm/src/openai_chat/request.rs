@@ -154,7 +154,7 @@ mod tests {
     use serde_json::json;
 
     use super::ChatVariant;
-    use crate::compatibility::backend::Backend;
+    use crate::compatibility::backend::ModelBackend;
     use crate::provider_options::ProviderOptions;
     use crate::request::{Message, Request};
 
@@ -201,7 +201,7 @@ mod tests {
             ..ProviderOptions::default()
         });
         let flagged = sent(ProviderOptions {
-            backend: Backend::Vllm,
+            backend: ModelBackend::Vllm,
             ..ProviderOptions::default()
         });
 

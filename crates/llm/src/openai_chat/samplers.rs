@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use base::samplers::{LocalSamplers, Samplers};
 use serde_json::{Map, Value, json};
 
-use crate::compatibility::backend::Backend;
+use crate::compatibility::backend::ModelBackend;
 use crate::openai_chat::variant::ChatVariant;
 
 /// The name of a sampler in presets, and its name in requests to one backend.
@@ -150,20 +150,20 @@ const ALL: [Names; 8] = [
 pub fn insert_samplers(
     body: &mut Map<String, Value>,
     samplers: &Samplers,
-    (variant, backend): (ChatVariant, Backend),
+    (variant, backend): (ChatVariant, ModelBackend),
     listed: Option<&BTreeSet<String>>,
 ) {
     let tables = match (listed, variant) {
         (Some(_), _) => &ALL[..],
         (None, ChatVariant::Openai) => &[OPENAI],
         (None, ChatVariant::Compatible) => match backend {
-            Backend::LlamaCpp => &[LLAMA_CPP],
-            Backend::KoboldCpp => &[KOBOLD_CPP],
-            Backend::Vllm => &[VLLM],
-            Backend::TabbyApi => &[TABBY_API],
-            Backend::OpenRouter => &[OPEN_ROUTER],
-            Backend::Mistral => &[MISTRAL],
-            Backend::Other => &[OTHER],
+            ModelBackend::LlamaCpp => &[LLAMA_CPP],
+            ModelBackend::KoboldCpp => &[KOBOLD_CPP],
+            ModelBackend::Vllm => &[VLLM],
+            ModelBackend::TabbyApi => &[TABBY_API],
+            ModelBackend::OpenRouter => &[OPEN_ROUTER],
+            ModelBackend::Mistral => &[MISTRAL],
+            ModelBackend::Other => &[OTHER],
         },
     };
     let stated = stated(samplers);
@@ -274,7 +274,7 @@ mod tests {
     use serde_json::{Map, Value, json};
 
     use super::insert_samplers;
-    use crate::compatibility::backend::Backend;
+    use crate::compatibility::backend::ModelBackend;
     use crate::openai_chat::variant::ChatVariant;
 
     fn all() -> Samplers {
@@ -306,7 +306,7 @@ mod tests {
         }
     }
 
-    fn sent(samplers: &Samplers, variant: ChatVariant, backend: Backend) -> Value {
+    fn sent(samplers: &Samplers, variant: ChatVariant, backend: ModelBackend) -> Value {
         let mut body = Map::new();
         insert_samplers(&mut body, samplers, (variant, backend), None);
         Value::Object(body)
@@ -316,7 +316,7 @@ mod tests {
     fn openai_gets_only_supported_samplers() {
         let expected = json!({"frequency_penalty": -0.5, "presence_penalty": 0.25, "seed": 7});
 
-        let sent = sent(&all(), ChatVariant::Openai, Backend::Other);
+        let sent = sent(&all(), ChatVariant::Openai, ModelBackend::Other);
 
         assert_eq!(sent, expected);
     }
@@ -329,7 +329,7 @@ mod tests {
         });
         for (backend, of_local, own) in [
             (
-                Backend::Other,
+                ModelBackend::Other,
                 false,
                 json!({
                     "frequency_penalty": -0.5, "presence_penalty": 0.25, "min_p": 0.05, "top_a": 0.2,
@@ -338,7 +338,7 @@ mod tests {
                 }),
             ),
             (
-                Backend::LlamaCpp,
+                ModelBackend::LlamaCpp,
                 true,
                 json!({
                     "typical_p": 0.9, "repeat_penalty": 1.1, "repeat_last_n": 512, "mirostat": 2,
@@ -347,7 +347,7 @@ mod tests {
                 }),
             ),
             (
-                Backend::KoboldCpp,
+                ModelBackend::KoboldCpp,
                 true,
                 json!({
                     "top_a": 0.2, "tfs": 0.9, "typical": 0.9, "rep_pen": 1.1, "rep_pen_range": 512,
@@ -356,7 +356,7 @@ mod tests {
                 }),
             ),
             (
-                Backend::TabbyApi,
+                ModelBackend::TabbyApi,
                 true,
                 json!({
                     "top_a": 0.2, "tfs": 0.9, "typical": 0.9, "repetition_penalty": 1.1,
@@ -366,7 +366,7 @@ mod tests {
                 }),
             ),
             (
-                Backend::Vllm,
+                ModelBackend::Vllm,
                 false,
                 json!({
                     "top_k": 40, "min_p": 0.05, "repetition_penalty": 1.1, "frequency_penalty": -0.5,
@@ -375,7 +375,7 @@ mod tests {
                 }),
             ),
             (
-                Backend::OpenRouter,
+                ModelBackend::OpenRouter,
                 false,
                 json!({
                     "top_k": 40, "min_p": 0.05, "top_a": 0.2, "repetition_penalty": 1.1,
@@ -383,7 +383,7 @@ mod tests {
                 }),
             ),
             (
-                Backend::Mistral,
+                ModelBackend::Mistral,
                 false,
                 json!({"frequency_penalty": -0.5, "presence_penalty": 0.25, "random_seed": 7}),
             ),
@@ -409,7 +409,7 @@ mod tests {
             ("model".to_owned(), json!("m")),
         ]);
 
-        let of = (ChatVariant::Compatible, Backend::Other);
+        let of = (ChatVariant::Compatible, ModelBackend::Other);
         insert_samplers(&mut body, &all(), of, Some(&listed));
 
         let expected = json!({"top_p": 0.9, "model": "m", "rep_pen": 1.1, "dry_base": 1.75});
@@ -445,11 +445,18 @@ mod tests {
             },
         };
 
-        for backend in [Backend::Other, Backend::LlamaCpp, Backend::KoboldCpp] {
+        for backend in [
+            ModelBackend::Other,
+            ModelBackend::LlamaCpp,
+            ModelBackend::KoboldCpp,
+        ] {
             let compatible = ChatVariant::Compatible;
             assert_eq!(sent(&idle, compatible, backend), json!({}));
             assert_eq!(sent(&Samplers::default(), compatible, backend), json!({}));
         }
-        assert_eq!(sent(&idle, ChatVariant::Openai, Backend::Other), json!({}));
+        assert_eq!(
+            sent(&idle, ChatVariant::Openai, ModelBackend::Other),
+            json!({})
+        );
     }
 }

@@ -1,6 +1,7 @@
-// The options of a provider for its requests: how roles are arranged, and fields that are added to every
-// request. Reads the fields of the dialog and writes them into the settings.
+// The options of a provider for its requests: how roles are arranged, which samplers are sent, whether a
+// reply can be begun, and fields that are added to every request. Reads the fields of the dialog and writes them into the settings.
 export const ROLE_HANDLINGS = ["auto", "native", "merge_consecutive", "no_system_after_first", "strict_alternation"]
+export const PREFILLS = ["auto", "on", "off"]
 
 // Kinds whose API accepts messages in any order; the other APIs have one order.
 const KINDS_WITH_ROLES = ["openai_compatible", "openai"]
@@ -16,6 +17,8 @@ export function readRequestOptions(settings) {
   const extra = settings?.extra_body
   return {
     role_handling: settings?.role_handling ?? "auto",
+    prefill: settings?.prefill ?? "auto",
+    samplers: (settings?.samplers ?? []).join(", "),
     extra_body: extra && Object.keys(extra).length > 0 ? JSON.stringify(extra, null, 2) : "",
   }
 }
@@ -36,11 +39,14 @@ export function problemOfExtraBody(text) {
 }
 
 // Returns the settings with these options; default values are not stored. Other settings are kept.
-export function withRequestOptions(settings, { role_handling: roles, extra_body: text }) {
-  const { role_handling: _, extra_body: __, ...others } = settings ?? {}
+export function withRequestOptions(settings, { role_handling: roles, prefill, samplers, extra_body: text }) {
+  const { role_handling: _, prefill: __, samplers: ___, extra_body: ____, ...others } = settings ?? {}
+  const listed = samplers.split(/[\s,]+/).filter(Boolean)
   return {
     ...others,
     ...(roles !== "auto" && { role_handling: roles }),
+    ...(prefill !== "auto" && { prefill }),
+    ...(listed.length > 0 && { samplers: listed }),
     ...(text.trim() !== "" && { extra_body: JSON.parse(text) }),
   }
 }

@@ -103,6 +103,7 @@ export default {
   "prompt.summary": "{model} · {total} of {limit} tokens",
   "prompt.used": "{percent} percent of the context is used",
   "prompt.dropped": { one: "{n} older message did not fit.", other: "{n} older messages did not fit." },
+  "prompt.cache": "{percent} percent equals the beginning of the previous prompt ({equal} of {total} tokens).",
   "prompt.blocks": "Parts",
   "prompt.messages": "Messages as sent",
   "prompt.tokens": "{n} tokens",

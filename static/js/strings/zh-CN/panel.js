@@ -99,6 +99,7 @@ export default {
   "prompt.summary": "{model} · {total} / {limit} Token",
   "prompt.used": "上下文已用{percent}%",
   "prompt.dropped": { other: "有{n}条较早的消息超出上下文。" },
+  "prompt.cache": "{percent}%与上一个提示词的开头相同（{equal} / {total} Token）。",
   "prompt.blocks": "组成部分",
   "prompt.messages": "实际发送的消息",
   "prompt.tokens": "{n} Token",

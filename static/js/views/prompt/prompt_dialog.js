@@ -53,6 +53,7 @@ function contentOf(prompt, after) {
     total_tokens: total,
     limit_tokens: limit,
     dropped_messages: dropped,
+    cache,
     lore = [],
     lore_dropped: noRoom = [],
   } = prompt
@@ -65,6 +66,7 @@ function contentOf(prompt, after) {
     ),
     limit > 0 && meter(total / limit),
     dropped > 0 && el("p", { class: "outcome" }, icon("alert"), t("prompt.dropped", { n: dropped })),
+    cache && el("p", { class: "soft" }, cacheText(cache)),
     blocks.length > 0 &&
       el("section", {}, el("h3", { class: "panel__title" }, t("prompt.blocks")), blocks.map(block)),
     after,
@@ -79,6 +81,12 @@ function contentOf(prompt, after) {
       ),
     el("section", {}, el("h3", { class: "panel__title" }, t("prompt.messages")), messages.map(message)),
   ]
+}
+
+// States how much a provider with a prompt cache need not process again.
+function cacheText({ equal_tokens: equal, total_tokens: total }) {
+  const percent = total > 0 ? Math.min(100, Math.round((100 * equal) / total)) : 0
+  return t("prompt.cache", { percent, equal, total })
 }
 
 function meter(share) {

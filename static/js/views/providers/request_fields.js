@@ -3,21 +3,24 @@ import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import {
   canArrangeRoles,
+  PREFILLS,
   problemOfExtraBody,
   readRequestOptions,
   ROLE_HANDLINGS,
   withRequestOptions,
 } from "../../models/providers/request_options.js"
-import { area, field, select } from "../components/form.js"
+import { area, field, input, select } from "../components/form.js"
 
 export default class RequestFields {
   #roles
+  #prefill
+  #samplers
   #extra
   // Collapsed unless an option is stored.
   node
 
   constructor(settings) {
-    const { role_handling: roles, extra_body: extra } = readRequestOptions(settings)
+    const { role_handling: roles, prefill, samplers, extra_body: extra } = readRequestOptions(settings)
     this.#roles = field({
       label: t("provider.role_handling"),
       hint: t("provider.role_handling_hint"),
@@ -26,6 +29,19 @@ export default class RequestFields {
         roles,
       ),
     })
+    this.#prefill = field({
+      label: t("provider.prefill"),
+      hint: t("provider.prefill_hint"),
+      control: select(
+        PREFILLS.map((it) => [it, t(`prefill.${it}`)]),
+        prefill,
+      ),
+    })
+    this.#samplers = field({
+      label: t("provider.samplers"),
+      hint: t("provider.samplers_hint"),
+      control: input({ name: "samplers", value: samplers, placeholder: t("provider.samplers_auto"), spellcheck: "false" }),
+    })
     this.#extra = field({
       label: t("provider.extra_body"),
       hint: t("provider.extra_body_hint"),
@@ -33,26 +49,33 @@ export default class RequestFields {
     })
     this.node = el(
       "details",
-      { class: "note__more", open: roles !== "auto" || extra !== "" },
+      { class: "note__more", open: [roles, prefill].some((it) => it !== "auto") || samplers + extra !== "" },
       el("summary", {}, t("provider.requests")),
-      el("div", { class: "form__group" }, this.#roles.node, this.#extra.node),
+      el("div", { class: "form__group" }, this.#roles.node, this.#prefill.node, this.#samplers.node, this.#extra.node),
     )
   }
 
   // The fields by their names in the API.
   get byName() {
-    return { "settings.role_handling": this.#roles, "settings.extra_body": this.#extra }
+    return {
+      "settings.role_handling": this.#roles,
+      "settings.prefill": this.#prefill,
+      "settings.samplers": this.#samplers,
+      "settings.extra_body": this.#extra,
+    }
   }
 
-  // Hides the field of the roles for kinds of providers with an order of their own.
+  // Hides the fields that have no effect for a kind of provider.
   showKind(kind) {
-    this.#roles.node.hidden = !canArrangeRoles(kind)
+    for (const field of [this.#roles, this.#samplers]) field.node.hidden = !canArrangeRoles(kind)
   }
 
   // Returns the settings of the provider with these options.
   applyTo(settings) {
     return withRequestOptions(settings, {
       role_handling: this.#roles.control.value,
+      prefill: this.#prefill.control.value,
+      samplers: this.#samplers.control.value,
       extra_body: this.#extra.control.value,
     })
   }

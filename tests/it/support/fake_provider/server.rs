@@ -1,7 +1,7 @@
 //! The fake provider's server: listens, chooses the script of each request, and records what
 //! happens.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -40,6 +40,8 @@ struct Plan {
     otherwise: Answerer,
     gate: Option<HoldPoint>,
     models: Vec<String>,
+    /// Answers of `GET`, by path.
+    documents: HashMap<String, Value>,
 }
 
 impl FakeProvider {
@@ -54,6 +56,7 @@ impl FakeProvider {
             otherwise: Box::new(|_| ResponseScript::say("Hello.")),
             gate: None,
             models: vec!["scripted".to_owned()],
+            documents: HashMap::new(),
         };
         let shared = Arc::new(Shared {
             facts: RequestLogs::new(),
@@ -130,6 +133,13 @@ impl FakeProvider {
     /// Sets the models that `GET /v1/models` lists.
     pub fn models(&self, names: &[&str]) {
         self.plan(|plan| plan.models = names.iter().map(|it| (*it).to_owned()).collect());
+    }
+
+    /// Answers `GET` of this path with a document.
+    pub fn document(&self, path: &str, document: Value) {
+        self.plan(|plan| {
+            plan.documents.insert(path.to_owned(), document);
+        });
     }
 
     /// Returns the number of completion requests so far.
@@ -222,6 +232,12 @@ async fn serve(socket: TcpStream, number: usize, shared: Arc<Shared>) {
                 shared.note_end(i, played);
                 played
             }
+            ("GET", path) if shared.document(path).is_some() => {
+                let document = shared.document(path).unwrap_or_default();
+                connection
+                    .play(&ResponseScript::json(200, &document), || ())
+                    .await
+            }
             ("GET", path) if lists(path) => connection.play(&shared.models(path), || ()).await,
             _ => connection.play(&ResponseScript::status(404), || ()).await,
         };
@@ -240,6 +256,11 @@ impl Shared {
         };
         script.gate = script.gate.or_else(|| plan.gate.clone());
         script
+    }
+
+    fn document(&self, path: &str) -> Option<Value> {
+        let plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
+        plan.documents.get(path).cloned()
     }
 
     fn models(&self, path: &str) -> ResponseScript {
