@@ -47,6 +47,16 @@ pub trait Dialect: fmt::Debug + Send + Sync {
         1
     }
 
+    /// Returns how many stop sequences the API accepts; further ones are not sent.
+    fn max_stops(&self) -> usize {
+        usize::MAX
+    }
+
+    /// Returns whether the API continues the [text](Request::prompt_text) of a request.
+    fn completes_text(&self) -> bool {
+        false
+    }
+
     /// Returns whether the model of such a request continues a message of its own at the end of the
     /// prompt.
     fn can_prefill(&self, _request: &Request) -> bool {

@@ -186,7 +186,7 @@ impl Provider for Endpoint {
         let (mut n_learned, mut is_without_pictures) = (0, false);
         loop {
             let built = self.build(&request)?;
-            let error = match self.start_stream(&built).await {
+            let error = match self.start_stream(&built, &request).await {
                 Ok(stream) => {
                     if is_without_pictures || n_learned > 0 {
                         request.found_refusals.add(&request.refused);
@@ -223,6 +223,14 @@ impl Provider for Endpoint {
         self.dialect.min_output_tokens(request)
     }
 
+    fn max_stops(&self) -> usize {
+        self.dialect.max_stops()
+    }
+
+    fn completes_text(&self) -> bool {
+        self.dialect.completes_text()
+    }
+
     fn can_prefill(&self, request: &Request) -> bool {
         self.dialect.can_prefill(request)
     }
@@ -240,16 +248,18 @@ impl Endpoint {
     async fn start_stream(
         &self,
         dialect_request: &DialectRequest,
+        request: &Request,
     ) -> Result<DeltaStream, LlmError> {
         let mut url = client::endpoint_url(&self.base_url, &dialect_request.path);
         url.set_query(dialect_request.query);
-        let request = self.client.post(url)?.headers(self.headers()?);
-        let sent = request.json(&dialect_request.body).send().await;
+        let call = self.client.post(url)?.headers(self.headers()?);
+        let sent = call.json(&dialect_request.body).send().await;
         let response = self.check_response(sent).await?;
         let format = body_format(response.headers(), self.dialect.framing())?;
         let bytes = response.bytes_stream().boxed();
         let decoder =
-            StreamDecoder::new(bytes, format, self.dialect.chunk_parser(), self.key.clone());
+            StreamDecoder::new(bytes, format, self.dialect.chunk_parser(), self.key.clone())
+                .with_reasoning_tags(request.reasoning_tags.as_ref());
         let deltas = stream::unfold(decoder, async |mut answer| {
             let delta = answer.next().await?;
             Some((delta, answer))

@@ -11,6 +11,7 @@
 //! | [`endpoint`], [`secret`] | the provider that makes HTTP calls, and its key |
 //! | [`dialect`] | the trait of provider APIs |
 //! | [`openai_chat`], [`anthropic`], [`gemini`], [`ollama`] | one API each |
+//! | [`text_completion`] | APIs that continue one text |
 //! | [`stream`] | from bytes to deltas, for every API |
 //! | [`role_alternation`] | prompts for APIs that require alternating roles |
 //! | [`compatibility`] | what endpoints and models accept beyond the rules of their API |
@@ -44,5 +45,6 @@ pub mod secret;
 pub mod stream;
 #[cfg(test)]
 mod test_server;
+pub mod text_completion;
 pub mod tokens;
 pub mod tool;

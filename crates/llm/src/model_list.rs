@@ -91,6 +91,7 @@ pub async fn probe(provider: &dyn Provider, model: &str) -> Result<Duration, Llm
         messages: vec![Message::new(PromptRole::User, "Say hello.")],
         max_tokens: Some(16),
         speaker: "Test".to_owned(),
+        prompt_text: provider.completes_text().then(|| "Say hello.".to_owned()),
         ..Request::default()
     };
     let started = Instant::now();

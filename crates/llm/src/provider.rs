@@ -32,6 +32,17 @@ pub trait Provider: Send + Sync {
         1
     }
 
+    /// Returns how many stop sequences are sent. The server that calls the provider ends the text at
+    /// the others.
+    fn max_stops(&self) -> usize {
+        usize::MAX
+    }
+
+    /// Returns whether it continues the [text](Request::prompt_text) of a request.
+    fn completes_text(&self) -> bool {
+        false
+    }
+
     /// Returns whether the model of such a request continues a message of its own at the end of the
     /// prompt, so that the request may be [prefilled](Request::is_prefilled).
     fn can_prefill(&self, _request: &Request) -> bool {

@@ -14,6 +14,7 @@ use crate::compatibility::refusals::Refusals;
 use crate::compatibility::role_handling::{RoleHandling, SystemRole};
 use crate::reasoning::effort::Effort;
 use crate::request::Request;
+use crate::text_completion::completion_api::{CompletionApi, ProviderMode};
 
 /// The key of the settings under which the server records what it has detected about a provider.
 pub const DETECTED: &str = "detected";
@@ -23,6 +24,8 @@ pub const BACKEND: &str = "backend";
 pub const REFUSED_FIELDS: &str = "refused_fields";
 /// The key in it of the models that have refused the order of roles, each with the time.
 pub const REFUSED_ROLE_ORDER: &str = "refused_role_order";
+/// The key in it of the text completion API that the endpoint has.
+pub const DETECTED_COMPLETION_API: &str = "text_completion_api";
 
 /// API options of one provider.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -41,6 +44,9 @@ pub struct ProviderOptions {
     pub samplers: Option<BTreeSet<String>>,
     /// The backend that the list of models stated, else that of the host.
     pub backend: ModelBackend,
+    pub mode: ProviderMode,
+    /// Which API a text is sent to, in the mode of text completion.
+    pub completion_api: CompletionApi,
     /// Fields that the endpoint has refused.
     pub refused_fields: BTreeSet<String>,
     /// Models that have refused the order of roles.
@@ -105,6 +111,9 @@ impl ProviderOptions {
             prefill: read(&settings["prefill"]),
             samplers: read(&settings["samplers"]),
             backend: read(&detected[BACKEND]),
+            mode: read(&settings["mode"]),
+            completion_api: read::<CompletionApi>(&settings["text_completion_api"])
+                .or_detected(read(&detected[DETECTED_COMPLETION_API])),
             refused_fields: keys(&detected[REFUSED_FIELDS]),
             refused_role_order: keys(&detected[REFUSED_ROLE_ORDER]),
             host: String::new(),

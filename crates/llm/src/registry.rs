@@ -10,6 +10,7 @@ use reqwest::Url;
 #[cfg(feature = "sea-orm")]
 use sea_orm::sea_query::StringLen;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::anthropic::dialect::Anthropic;
@@ -25,6 +26,8 @@ use crate::openai_chat::variant::ChatVariant;
 use crate::provider::Provider;
 use crate::provider_options::ProviderOptions;
 use crate::secret::Secret;
+use crate::text_completion::completion_api::ProviderMode;
+use crate::text_completion::dialect::TextCompletion;
 
 /// Settings of a provider, from a row of `llm_providers` or from the environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,6 +91,12 @@ impl ProviderKind {
         dialect.is_some_and(|it| it.embeddings_path().is_some())
     }
 
+    /// Returns whether a provider of this kind with these settings gets one text instead of messages.
+    pub fn completes_text(self, settings: &Value) -> bool {
+        let dialect = self.dialect(ProviderOptions::from_settings(settings));
+        dialect.is_some_and(|it| it.completes_text())
+    }
+
     /// Returns the API of this kind; the demo model has none, because it needs no network.
     fn dialect(self, options: ProviderOptions) -> Option<Arc<dyn Dialect>> {
         let chat = |flavor, tuning| {
@@ -98,6 +107,9 @@ impl ProviderKind {
         };
         Some(match self {
             Self::Demo => return None,
+            Self::OpenaiCompatible if options.mode == ProviderMode::TextCompletion => {
+                Arc::new(TextCompletion::new(options))
+            }
             Self::OpenaiCompatible => chat(ChatVariant::Compatible, options),
             Self::Openai => chat(ChatVariant::Openai, options),
             Self::Anthropic => Arc::new(Anthropic { options }),

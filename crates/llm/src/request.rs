@@ -53,6 +53,13 @@ pub struct Request {
     /// provider that [can do so](crate::provider::Provider::can_prefill).
     #[serde(default, skip_serializing_if = "is_default")]
     pub is_prefilled: bool,
+    /// The whole prompt as one text, which the model continues; `messages` are then not sent. Only for a
+    /// provider that [completes texts](crate::provider::Provider::completes_text).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt_text: Option<String>,
+    /// The tags around the reasoning at the start of the response, besides the usual ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning_tags: Option<(String, String)>,
     /// What is left out because the endpoint or the model refuses it.
     #[serde(skip)]
     pub refused: Refusals,

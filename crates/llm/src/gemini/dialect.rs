@@ -69,6 +69,10 @@ impl Dialect for Gemini {
         capability != Capability::Logprobs
     }
 
+    fn max_stops(&self) -> usize {
+        MAX_STOPS
+    }
+
     fn chunk_parser(&self) -> Box<dyn ChunkParser> {
         Box::new(GeminiChunkParser::default())
     }

@@ -64,6 +64,10 @@ impl Dialect for OpenAiChat {
         request::MIN_OUTPUT_TOKENS
     }
 
+    fn max_stops(&self) -> usize {
+        request::MAX_STOPS
+    }
+
     fn can_prefill(&self, request: &Request) -> bool {
         let is_known = !self.options.backend.continuation_flags().is_empty();
         let continues = match self.options.prefill {

@@ -13,7 +13,7 @@ use crate::provider_options::ProviderOptions;
 use crate::request::{Message, Request};
 
 /// The API rejects more.
-const MAX_STOPS: usize = 4;
+pub const MAX_STOPS: usize = 4;
 /// Routers that forward requests to OpenAI's newer API reject a lower token limit.
 pub const MIN_OUTPUT_TOKENS: u32 = 16;
 const MAX_NAME_CHARS: usize = 64;

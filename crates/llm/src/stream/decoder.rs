@@ -86,6 +86,14 @@ impl StreamDecoder {
         }
     }
 
+    /// Returns the decoder with further tags of the reasoning.
+    pub fn with_reasoning_tags(self, tags: Option<&(String, String)>) -> Self {
+        Self {
+            reasoning_tags: ReasoningTagParser::with_tags(tags),
+            ..self
+        }
+    }
+
     /// Returns the next delta, or `None` at the end.
     pub async fn next(&mut self) -> Option<Result<Delta, LlmError>> {
         loop {

@@ -1,4 +1,5 @@
-//! Separates a model's reasoning from its text if the text begins with `<think>…</think>`.
+//! Separates a model's reasoning from its text if the text begins with `<think>…</think>` or with the
+//! tags of a reasoning template.
 //!
 //! **Invariant:** the result does not depend on how the response was cut into pieces, and all
 //! output in order is the whole input without the two tags.
@@ -8,11 +9,13 @@ use std::mem;
 use crate::delta::Delta;
 
 /// Tags with which models mark reasoning. No opening tag is a prefix of another.
-const TAGS: [(&str, &str); 2] = [("<think>", "</think>"), ("<thinking>", "</thinking>")];
+const USUAL_TAGS: [(&str, &str); 2] = [("<think>", "</think>"), ("<thinking>", "</thinking>")];
 
 /// State between two pieces of one response.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct ReasoningTagParser {
+    /// Opening and closing tags; those of a template first.
+    tags: Vec<(String, String)>,
     state: TagState,
     /// Possible beginning of a tag; never longer than a tag.
     held: String,
@@ -23,13 +26,29 @@ enum TagState {
     /// Only white space so far.
     #[default]
     Start,
-    /// Inside reasoning, until this closing tag.
-    Inside(&'static str),
+    /// Inside reasoning, until the closing tag with this index.
+    Inside(usize),
     /// The rest is text.
     Done,
 }
 
+impl Default for ReasoningTagParser {
+    fn default() -> Self {
+        Self::with_tags(None)
+    }
+}
+
 impl ReasoningTagParser {
+    /// Creates a parser that knows these tags, too.
+    pub fn with_tags(own: Option<&(String, String)>) -> Self {
+        let usual = USUAL_TAGS.map(|(opening, closing)| (opening.to_owned(), closing.to_owned()));
+        Self {
+            tags: own.cloned().into_iter().chain(usual).collect(),
+            state: TagState::default(),
+            held: String::new(),
+        }
+    }
+
     /// Adds the next piece and returns the deltas that it completes.
     pub fn push(&mut self, piece: &str) -> Vec<Delta> {
         let mut rest = mem::take(&mut self.held);
@@ -43,7 +62,8 @@ impl ReasoningTagParser {
                 return out;
             }
         }
-        if let TagState::Inside(closing) = self.state {
+        if let TagState::Inside(index) = self.state {
+            let closing = self.tags[index].1.as_str();
             let Some(at) = rest.find(closing) else {
                 self.held = rest.split_off(rest.len() - overlap(&rest, closing));
                 out.extend(reasoning(rest));
@@ -68,14 +88,21 @@ impl ReasoningTagParser {
 
     /// Checks the beginning of the text for an opening tag. Returns `true` if more text is needed.
     fn match_opening_tag(&mut self, rest: &mut String) -> bool {
-        let found = TAGS.iter().find(|(opening, _)| rest.starts_with(opening));
+        let mut tags = self.tags.iter();
+        let found = tags.position(|(opening, _)| rest.starts_with(opening.as_str()));
         match found {
-            Some((opening, closing)) => {
-                rest.drain(..opening.len());
-                self.state = TagState::Inside(closing);
+            Some(index) => {
+                rest.drain(..self.tags[index].0.len());
+                self.state = TagState::Inside(index);
                 false
             }
-            None if TAGS.iter().any(|(it, _)| it.starts_with(rest.as_str())) => true,
+            None if self
+                .tags
+                .iter()
+                .any(|(it, _)| it.starts_with(rest.as_str())) =>
+            {
+                true
+            }
             None => {
                 self.state = TagState::Done;
                 false
@@ -107,6 +134,31 @@ mod tests {
 
     use super::ReasoningTagParser;
     use crate::delta::Delta;
+
+    #[test]
+    fn a_template_may_have_other_tags() {
+        let tags = ("[THINK]".to_owned(), "[/THINK]".to_owned());
+        let mut parser = ReasoningTagParser::with_tags(Some(&tags));
+
+        let deltas: Vec<Delta> = ["[THI", "NK]hm[/TH", "INK]Hi"]
+            .iter()
+            .flat_map(|it| parser.push(it))
+            .collect();
+
+        let expected = [
+            Delta::Reasoning("hm".to_owned()),
+            Delta::Text("Hi".to_owned()),
+        ];
+        assert_eq!(deltas, expected);
+        let mut usual = ReasoningTagParser::with_tags(Some(&tags));
+        assert_eq!(
+            usual.push("<think>a</think>b"),
+            [
+                Delta::Reasoning("a".to_owned()),
+                Delta::Text("b".to_owned())
+            ]
+        );
+    }
 
     /// Returns the text and the reasoning of these pieces.
     fn parse_pieces(pieces: &[&str]) -> (String, String) {
