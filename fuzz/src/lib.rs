@@ -10,4 +10,5 @@ pub mod markdown;
 pub mod memories;
 pub mod personas;
 pub mod png;
+pub mod templates;
 pub mod world;

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use base::clock::Timestamp;
 
+use crate::instruct::text_templates::TextTemplates;
 use crate::macros::card_use::CardUse;
 use crate::macros::limits::{MacroLimit, MacroUse};
 use crate::macros::variables::Variables;
@@ -25,6 +26,8 @@ pub struct MacroEnvironment {
     pub model: String,
     /// The kind of generation, as SillyTavern names it: `normal`, `continue`, …
     pub generation_type: &'static str,
+    /// The templates of a text completion.
+    pub templates: Option<TextTemplates>,
     /// Variables; macros change them during an expansion.
     pub variables: RefCell<Variables>,
     /// The texts of outlets by name.
@@ -89,6 +92,12 @@ pub struct LastMessages {
 }
 
 impl MacroEnvironment {
+    /// Returns the value of a macro of the templates; empty in a chat completion.
+    pub fn template_text(&self, name: &str) -> String {
+        let templates = self.templates.as_ref();
+        templates.map_or_else(String::new, |it| it.macro_value(name).to_owned())
+    }
+
     /// Names the field whose text is expanded next.
     pub fn set_field(&self, name: &str) {
         name.clone_into(&mut self.field.borrow_mut());

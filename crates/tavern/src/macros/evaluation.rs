@@ -91,8 +91,8 @@ impl<'a> Evaluation<'_, 'a> {
             "model" => environment.model.clone(),
             "lastgenerationtype" => environment.generation_type.to_owned(),
             "ismobile" | "hasextension" => "false".to_owned(),
-            // The names of all macros of text completion templates.
-            "instructinput" => String::new(),
+            "exampleseparator" | "chatstart" => environment.template_text(name),
+            name if name.starts_with("instruct") => environment.template_text(name),
             _ => return None,
         })
     }

@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use crate::instruct::context_template::{ContextTemplate, ReasoningTemplate};
+use crate::instruct::instruct_template::InstructTemplate;
 use crate::presets::preset_texts::{
     ENHANCE_DEFINITIONS, IMPERSONATION_MAIN_PROMPT, MAIN_PROMPT, PresetTexts,
 };
@@ -43,6 +45,15 @@ pub struct Preset {
     /// Samplers that only some models support.
     #[serde(flatten)]
     pub samplers: Samplers,
+    /// The sequences around messages in text completion; `None`: chosen by the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instruct: Option<InstructTemplate>,
+    /// How text completion arranges everything before the chat; `None`: that of the instruct template.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<ContextTemplate>,
+    /// The tags with which the model marks its reasoning, besides the usual ones.
+    #[serde(rename = "reasoning", skip_serializing_if = "Option::is_none")]
+    pub reasoning_tags: Option<ReasoningTemplate>,
     /// Unknown keys.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
@@ -216,6 +227,9 @@ impl Default for Preset {
             top_p: None,
             stop: Vec::new(),
             samplers: Samplers::default(),
+            instruct: None,
+            context: None,
+            reasoning_tags: None,
             extra: Map::new(),
         }
     }

@@ -9,6 +9,11 @@ use base::ids::PresetId;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
+use crate::instruct::context_template::{ContextTemplate, ReasoningTemplate, SystemPromptTemplate};
+use crate::instruct::instruct_template::InstructTemplate;
+use crate::instruct::template_limits::{
+    TemplateProblem, check_context, check_instruct, check_reasoning, check_system_prompt,
+};
 use crate::presets::complete_preset::{
     ExampleMessagesMode, NamesBehavior, PresetEntry, PromptPosition,
 };
@@ -93,6 +98,14 @@ pub struct PartialPreset {
     personality_format: Option<String>,
     #[schema(max_length = 20_000)]
     persona_format: Option<String>,
+    /// The sequences around messages in text completion.
+    instruct: Option<InstructTemplate>,
+    /// How text completion arranges everything before the chat.
+    context: Option<ContextTemplate>,
+    /// Replaces the texts of the main prompt and of the post-history instructions, unless these are set.
+    sysprompt: Option<SystemPromptTemplate>,
+    /// The tags with which the model marks its reasoning, besides `<think>`.
+    reasoning: Option<ReasoningTemplate>,
 }
 
 /// An invalid value: its key, and what is allowed.
@@ -114,6 +127,7 @@ impl PartialPreset {
         self.validate_samplers()?;
         self.validate_texts()?;
         self.validate_stops()?;
+        self.validate_templates()?;
         self.validate_entries()
     }
 
@@ -182,6 +196,27 @@ impl PartialPreset {
             check_length(&format!("stop.{at}"), stop, MAX_STOP_CHARS)?;
         }
         Ok(())
+    }
+
+    fn validate_templates(&self) -> Result<(), ValidationError> {
+        let within = |part: &'static str| {
+            move |(key, message): TemplateProblem| {
+                validation_error(&format!("{part}.{key}"), message)
+            }
+        };
+        if let Some(it) = &self.instruct {
+            check_instruct(it).map_err(within("instruct"))?;
+        }
+        if let Some(it) = &self.context {
+            check_context(it).map_err(within("context"))?;
+        }
+        if let Some(it) = &self.sysprompt {
+            check_system_prompt(it).map_err(within("sysprompt"))?;
+        }
+        match &self.reasoning {
+            Some(it) => check_reasoning(it).map_err(within("reasoning")),
+            None => Ok(()),
+        }
     }
 
     fn validate_entries(&self) -> Result<(), ValidationError> {

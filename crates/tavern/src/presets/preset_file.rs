@@ -4,6 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::import_warning::ImportWarning;
+use crate::instruct::template_files;
 use crate::macros::syntax::unknown_macros;
 use crate::presets::formats::field_reader::FieldReader;
 use crate::presets::formats::{chat_completion, chat_completion_export, text_completion};
@@ -45,7 +46,7 @@ pub fn read(bytes: &[u8]) -> Result<ImportedPreset, PresetImportError> {
     }
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     // The parser refuses more than 128 levels.
-    let Ok(Value::Object(mut fields)) = serde_json::from_slice(text) else {
+    let Ok(Value::Object(fields)) = serde_json::from_slice(text) else {
         return reject("The file is not a JSON object with at most 128 levels.");
     };
     if fields
@@ -57,18 +58,15 @@ pub fn read(bytes: &[u8]) -> Result<ImportedPreset, PresetImportError> {
     if fields.get("spec").and_then(Value::as_str) == Some(SPEC) {
         return read_own(fields);
     }
-    // An export of all settings contains the preset in one of its fields.
-    let whole = ["instruct", "context", "sysprompt"];
-    let mut warnings = Vec::new();
-    if whole.iter().any(|it| fields.contains_key(*it))
-        && let Some(Value::Object(inner)) = fields.shift_remove("preset")
-    {
-        fields = inner;
-        let sentence = "Only the samplers of the file were imported, not the templates.";
-        warnings.push(ImportWarning::new("samplers_alone", sentence));
-    }
     let mut reading = FieldReader::new(fields);
-    reading.warnings = warnings;
+    // A master file contains the samplers in one of its fields.
+    let is_master = template_files::is_master(&reading.fields);
+    if is_master {
+        template_files::read_master(&mut reading);
+        if let Some(Value::Object(samplers)) = reading.fields.shift_remove("preset") {
+            reading.fields = samplers;
+        }
+    }
     let name = match reading.fields.get("name") {
         Some(Value::String(name)) => Some(name.clone()),
         _ => None,
@@ -77,6 +75,10 @@ pub fn read(bytes: &[u8]) -> Result<ImportedPreset, PresetImportError> {
         chat_completion::read(&mut reading)
     } else if text_completion::is_text_completion(&reading.fields) {
         text_completion::read(&mut reading)
+    } else if is_master {
+        json!({ "form": template_files::MASTER_FORM })
+    } else if let Some(kind) = template_files::detect(&reading.fields) {
+        template_files::read(&mut reading, kind)
     } else {
         return reject(describe_unknown(&reading.fields));
     };
@@ -101,10 +103,22 @@ pub enum PresetFormat {
 pub fn write(form: PresetFormat, name: &str, document: &Value, origin: Option<&Value>) -> Value {
     let is_text = origin.is_some_and(|it| it["form"] == text_completion::FORM)
         && document.get("prompt_order").is_none();
+    let template = template_files::only_template(document);
+    let is_master =
+        template_files::has_templates(document) && document.get("prompt_order").is_none();
+    if form == PresetFormat::SillyTavern
+        && let Some(kind) = template
+    {
+        return template_files::write(kind, name, document);
+    }
     match form {
         PresetFormat::Own => json!({
             "spec": SPEC, "spec_version": "1.0", "name": name, "document": document, "origin": origin,
         }),
+        PresetFormat::SillyTavern if is_master => {
+            let samplers = text_completion::write(document, origin);
+            template_files::write_master(name, document, samplers)
+        }
         PresetFormat::SillyTavern if is_text => text_completion::write(document, origin),
         PresetFormat::SillyTavern => chat_completion_export::write(document, origin),
     }
@@ -150,10 +164,6 @@ fn validated(mut imported: ImportedPreset) -> Result<ImportedPreset, PresetImpor
 /// Returns a message that names what the file looks like instead.
 fn describe_unknown(fields: &Map<String, Value>) -> &'static str {
     let has = |name: &str| fields.contains_key(name);
-    if has("story_string") || has("input_sequence") || has("output_sequence") {
-        return "This is a template for text completion. Only chat completion is \
-                supported, so it would have no effect.";
-    }
     if has("entries") {
         return "This looks like a lorebook. Import it as a lorebook.";
     }

@@ -64,7 +64,7 @@ fn every_file_survives_export_and_import() {
         }
         n_files += 1;
     }
-    assert_eq!(n_files, 8, "number of fixture files");
+    assert_eq!(n_files, 9, "number of fixture files");
 }
 
 #[test]
@@ -270,12 +270,12 @@ fn samplers_for_text_completion_are_imported_without_an_order() {
 }
 
 #[test]
-fn only_the_samplers_of_a_file_with_all_settings_are_imported() {
+fn the_samplers_and_the_templates_of_a_file_with_all_settings_are_imported() {
     let all = imported("all_settings.json");
 
     assert_eq!(all.document["repetition_penalty"], 1.05);
     assert_eq!(all.name.as_deref(), Some("Inside"));
-    assert!(has_warning(&all, "templates"));
+    assert!(all.document["instruct"].is_object());
 }
 
 #[test]
@@ -289,10 +289,6 @@ fn our_own_format_keeps_unknown_fields() {
 
 #[test]
 fn the_error_for_another_file_names_its_kind() {
-    let template = fs::read(folder().join("template.json")).unwrap();
-    let reason = read(&template).unwrap_err().to_string();
-    assert!(reason.contains("template"), "{reason}");
-
     for (file, word) in [
         (json!({"entries": {}}), "lorebook"),
         (json!({"spec": "chara_card_v2", "data": {}}), "card"),

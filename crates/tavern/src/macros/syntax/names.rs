@@ -63,7 +63,28 @@ const MACROS: &[(&str, usize, usize)] = &[
     ("authorsnote", 0, 0),
     ("charauthorsnote", 0, 0),
     ("defaultauthorsnote", 0, 0),
-    (INSTRUCT, 0, 0),
+    // Those of text completion templates; empty in a chat completion.
+    ("instructinput instructuserprefix", 0, 0),
+    ("instructusersuffix", 0, 0),
+    ("instructoutput instructassistantprefix", 0, 0),
+    ("instructassistantsuffix instructseparator", 0, 0),
+    ("instructsystemprefix", 0, 0),
+    ("instructsystemsuffix", 0, 0),
+    (
+        "instructfirstassistantprefix instructfirstoutputprefix",
+        0,
+        0,
+    ),
+    ("instructlastassistantprefix instructlastoutputprefix", 0, 0),
+    ("instructfirstuserprefix instructfirstinput", 0, 0),
+    ("instructlastuserprefix instructlastinput", 0, 0),
+    ("instructstorystringprefix", 0, 0),
+    ("instructstorystringsuffix", 0, 0),
+    ("instructstop", 0, 0),
+    ("instructuserfiller", 0, 0),
+    ("instructsysteminstructionprefix", 0, 0),
+    ("exampleseparator chatseparator", 0, 0),
+    ("chatstart", 0, 0),
     // The state of the application.
     ("model", 0, 0),
     ("maxprompt maxprompttokens", 0, 0),
@@ -123,15 +144,6 @@ pub const COMMENT: &str = "//";
 pub const IF: &str = "if";
 /// The name of all macros `{{time_UTC+2}}`; the offset follows it.
 pub const TIME_AT_OFFSET: &str = "time_utc";
-
-/// The macros that are empty, because a text completion template gives them their values.
-const INSTRUCT: &str = "instructinput instructuserprefix instructusersuffix instructoutput \
-    instructassistantprefix instructseparator instructassistantsuffix instructsystemprefix \
-    instructsystemsuffix instructfirstassistantprefix instructfirstoutputprefix \
-    instructlastassistantprefix instructlastoutputprefix instructfirstuserprefix \
-    instructfirstinput instructlastuserprefix instructlastinput instructstorystringprefix \
-    instructstorystringsuffix instructstop instructuserfiller instructsysteminstructionprefix \
-    exampleseparator chatseparator chatstart";
 
 static BY_NAME: LazyLock<HashMap<&'static str, MacroSpec>> = LazyLock::new(|| {
     let all = MACROS.iter().flat_map(|(names, min_args, max_args)| {
