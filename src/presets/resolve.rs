@@ -18,6 +18,13 @@ const SLOT_TEXT_KEYS: [(&str, PromptSlot); 2] = [
     ("post_history_instructions", PromptSlot::PostHistory),
 ];
 
+/// The part of a preset that sets the texts of these entries, and the keys of its texts in that order.
+const SYSTEM_PROMPT: &str = "sysprompt";
+const SYSTEM_PROMPT_TEXTS: [&str; 2] = ["content", "post_history"];
+
+/// The key of the reasoning template in presets, and of the reasoning effort in the settings of a provider.
+const REASONING: &str = "reasoning";
+
 /// The key of the continue nudge, in presets and in the settings of a space.
 const CONTINUE_NUDGE: &str = "continue_nudge_prompt";
 
@@ -79,10 +86,26 @@ fn merge_layers<'a>(layers: impl Iterator<Item = &'a Value>) -> Map<String, Valu
             // An order contains its own texts, so overrides of lower layers do not apply.
             all.retain(|key, _| SLOT_TEXT_KEYS.iter().all(|(text, _)| key != text));
         }
-        let stated = layer.iter().filter(|(_, value)| !value.is_null());
+        let is_setting = |key: &str, value: &Value| {
+            let is_effort = key == REASONING && !value.is_object();
+            !value.is_null() && key != SYSTEM_PROMPT && !is_effort
+        };
+        all.extend(system_prompt_texts(layer));
+        let stated = layer.iter().filter(|(key, value)| is_setting(key, value));
         all.extend(stated.map(|(key, value)| (key.clone(), value.clone())));
     }
     all
+}
+
+/// Returns the texts of entries that the system prompt template of a layer sets. Blank ones are not set.
+fn system_prompt_texts(layer: &Map<String, Value>) -> impl Iterator<Item = (String, Value)> {
+    let template = layer.get(SYSTEM_PROMPT);
+    let keys = SLOT_TEXT_KEYS.into_iter().zip(SYSTEM_PROMPT_TEXTS);
+    keys.filter_map(move |((key, _), text)| {
+        let text = template?.get(text)?;
+        let is_set = text.as_str().is_some_and(|it| !it.trim().is_empty());
+        is_set.then(|| (key.to_owned(), text.clone()))
+    })
 }
 
 /// Parses the merged keys. A key stored before it was validated may be invalid: then its default
@@ -178,6 +201,42 @@ mod tests {
 
         assert_eq!(main(&[order.clone(), text.clone()]), "Of the settings.");
         assert_eq!(main(&[text, order]), "Of the order.");
+    }
+
+    #[test]
+    fn a_system_prompt_template_sets_the_texts_of_its_entries() {
+        let template = json!({"sysprompt": {"content": "Write.", "post_history": " "}});
+        let texts = |layers: &[Value]| {
+            let preset = preset_of(layers);
+            let text = |slot| preset.entry(slot).unwrap().text.clone();
+            (text(PromptSlot::Main), text(PromptSlot::PostHistory))
+        };
+        let usual = texts(&[]);
+
+        assert_eq!(texts(&[template.clone()]), ("Write.".to_owned(), usual.1));
+        let own = json!({"main_prompt": "Own.", "sysprompt": {"content": "Write.", "post_history": "Now."}});
+        assert_eq!(
+            texts(&[template, own]),
+            ("Own.".to_owned(), "Now.".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_template_is_replaced_as_a_whole_and_a_missing_one_falls_through() {
+        let preset = preset_of(&[
+            json!({"reasoning": "low", "temperature": 0.1}),
+            json!({"instruct": {"name": "A", "input_sequence": "U"}, "reasoning": {"prefix": "<a>"}}),
+            json!({"instruct": {"name": "B"}, "context": {"name": "C"}, "reasoning": "high"}),
+        ]);
+
+        assert_eq!(preset.temperature, Some(0.1));
+        let instruct = preset.instruct.unwrap();
+        assert_eq!(
+            (instruct.name.as_str(), instruct.input_sequence.as_str()),
+            ("B", "")
+        );
+        assert_eq!(preset.context.unwrap().name, "C");
+        assert_eq!(preset.reasoning_tags.unwrap().prefix, "<a>");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use llm::reasoning::thought::Thought;
 use llm::request::Message;
 use llm::tool::{AnsweredCall, Attachment, ToolCall};
 use serde::{Deserialize, Serialize};
+use tavern::instruct::story_string::StoryField;
 use tavern::macros::card_use::CardUse;
 use utoipa::ToSchema;
 
@@ -175,6 +176,9 @@ pub struct PromptBlock {
     pub priority: (i64, i64),
     #[serde(skip)]
     pub origin: BlockOrigin,
+    /// The field of the story string of a text completion; `None`: a part of the chat.
+    #[serde(skip)]
+    pub story_field: Option<StoryField>,
     /// Whether the text comes from a card.
     #[serde(skip)]
     pub card_use: CardUse,
@@ -209,6 +213,7 @@ impl PromptBlock {
             joins: false,
             priority: (0, 0),
             origin: BlockOrigin::Written,
+            story_field: None,
             card_use: CardUse::None,
             has_summary: false,
             is_from_whispers: false,

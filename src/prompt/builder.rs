@@ -9,11 +9,11 @@ use base::prompt_role::PromptRole;
 use llm::reasoning::thinking_models;
 use llm::request::{Message, Request};
 use llm::tool::Attachment;
-use serde_json::Value;
+use tavern::instruct::context_template::ReasoningTemplate;
+use tavern::instruct::story_string::StoryField;
 use tavern::macros::card_use::CardUse;
-use tavern::macros::variables::VariableChanges;
 use tavern::presets::complete_preset::{
-    DEFAULT_ORDER, GenerationTrigger, Preset, PresetEntry, PromptPosition, PromptSlot,
+    GenerationTrigger, Preset, PresetEntry, PromptPosition, PromptSlot,
 };
 
 use crate::prompt::author_note::NotePosition;
@@ -21,18 +21,17 @@ use crate::prompt::blocks::{BlockKind, BlockOrigin, HistoryPicture, PromptBlock,
 use crate::prompt::budget::fit_blocks;
 use crate::prompt::context::PromptContext;
 use crate::prompt::depth_insertion::Injection;
-use crate::prompt::history::history_fit::{HistoryEffects, fit_history};
+use crate::prompt::history::history_fit::fit_history;
 use crate::prompt::history::message_blocks;
 use crate::prompt::lore::LoreReport;
 use crate::prompt::macro_values::environment::macro_environment;
 use crate::prompt::memory_block::RecordedRecall;
 use crate::prompt::prompt_error::PromptError;
+use crate::prompt::record::prompt_effects::PromptEffects;
 use crate::prompt::sections::Sections;
+use crate::prompt::text_completion::text_prompt::BuiltText;
+use crate::prompt::text_completion::{story_fields, text_layout, text_prompt};
 use crate::prompt::{budget, card_texts, depth_insertion, lore};
-
-/// The number of messages after the memories, so that the prompt before them stays the same while a
-/// conversation grows.
-const MEMORY_DEPTH: usize = 4;
 
 /// A finished prompt with the details of its construction.
 #[derive(Clone, Debug)]
@@ -45,6 +44,8 @@ pub struct BuiltPrompt {
     pub cards: Vec<CharacterId>,
     /// The last message is the beginning of the response.
     pub is_prefilled: bool,
+    /// The messages as one text, for a text completion.
+    pub text: Option<BuiltText>,
     /// The tokens of the messages.
     pub total_tokens: i64,
     /// The token limit: the context window minus the tokens reserved for the reply.
@@ -55,7 +56,9 @@ pub struct BuiltPrompt {
     pub speaker: String,
     /// The order of the prompt and the sampling settings; the macros in `stop` are expanded.
     pub preset: Preset,
-    /// The activated and the dropped lore.
+    /// Whether the stop strings contain text of a card.
+    pub stop_card_use: CardUse,
+    /// The activated and the dropped lore, and warnings about the whole prompt.
     pub lore: LoreReport,
     /// The lore that would also be activated or dropped without the whispers of the history; `None`: there
     /// are none.
@@ -68,27 +71,6 @@ pub struct BuiltPrompt {
     pub summary: String,
     /// The changes to store if the run succeeds.
     pub effects: PromptEffects,
-}
-
-/// The changes that a run stores when it succeeds.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct PromptEffects {
-    /// Variables set by macros.
-    pub variables: VariableChanges,
-    /// Timed effects of the lore.
-    pub timed_effects: Option<Value>,
-    pub history: HistoryEffects,
-}
-
-impl PromptEffects {
-    /// Returns the effects of a prompt that ended at an earlier message: its lore and its history say
-    /// nothing about the next prompt.
-    pub fn variables_only(&self) -> Self {
-        Self {
-            variables: self.variables.clone(),
-            ..Self::default()
-        }
-    }
 }
 
 /// Builds the prompt of `context`; `count` returns the number of tokens of a text.
@@ -106,31 +88,55 @@ pub fn build(
     environment.take_summary_use();
     let cards = card_texts::expand_cards(context, &environment);
     let card_text = environment.take_card_use().max(CardUse::Entered);
+    let have_cards_summary = environment.take_summary_use();
+    let mut text = text_layout::expand_templates(context, &cards.bindings, &mut environment);
     let sections = Sections {
         card_text,
-        have_cards_summary: environment.take_summary_use(),
+        have_cards_summary,
         context,
         cards: &cards,
         lore: &lore,
         environment: &environment,
     };
     let mut blocks = ordered_blocks(&sections, count);
-    let stop = sections.stop_sequences();
+    environment.take_card_use();
+    let mut stop = sections.stop_sequences();
+    let mut stop_card_use = sections.origin(environment.take_card_use());
     if let Some(failure) = environment.failure.take() {
         return Err(failure.into());
     }
     for block in blocks.iter_mut().filter(|it| it.kind != BlockKind::History) {
         block.tokens = count(&block.text);
     }
+    match &mut text {
+        Some(text) => {
+            text.card_use = sections.origin(text.card_use);
+            stop_card_use = stop_card_use.max(text.card_use);
+            stop = text_prompt::stops(&text.layout, &stop, &context.reply_names().1);
+            text_prompt::add_sequence_tokens(&mut blocks, &text.layout, count);
+        }
+        None => blocks.iter_mut().for_each(|it| it.story_field = None),
+    }
     let limits = context.limits();
     let limit_tokens = limits.context_tokens - limits.response_tokens;
     budget::limit_personas(&mut blocks, limit_tokens);
     let history = fit_history(&mut blocks, context, limit_tokens, count);
-    let total_tokens = fit_blocks(&mut blocks, limit_tokens, context.preset.examples)?;
+    let fitting = (limit_tokens, context.preset.examples);
+    let mut total_tokens = fit_blocks(&mut blocks, fitting.0, fitting.1)?;
     let prefill = context.continuation.filter(|it| it.is_prefill);
     let is_prefilled = prefill
         .zip(blocks.last())
         .is_some_and(|(it, last)| is_of_message(last, it.message));
+    let mut warnings = context.template_warnings.clone();
+    let text = match text {
+        Some(text) => {
+            let (text, more) = text_prompt::fit(&mut blocks, text, is_prefilled, fitting, count)?;
+            warnings.extend(more);
+            total_tokens = text.tokens;
+            Some(text)
+        }
+        None => None,
+    };
     let dropped = blocks
         .iter()
         .filter(|it| it.kind == BlockKind::History && it.dropped);
@@ -144,12 +150,14 @@ pub fn build(
         cards: card_texts::included_characters(context),
         messages: to_messages(&blocks),
         is_prefilled,
+        text,
+        stop_card_use,
         total_tokens,
         limit_tokens,
         dropped_messages: dropped.count(),
         speaker: speaker.unwrap_or_default(),
         preset,
-        lore: lore.report(&blocks),
+        lore: lore.report(&blocks).with_warnings(warnings),
         public_lore: None,
         whispers: context.whispers().map(|(id, _)| id).collect(),
         recalls: recalls(context, &blocks),
@@ -199,6 +207,9 @@ impl BuiltPrompt {
         let model = model.into();
         let for_thoughts = thinking_models::extra_tokens(&model);
         let max_tokens = self.preset.max_tokens;
+        let tags = self.preset.reasoning_tags.as_ref();
+        let tags = tags.and_then(ReasoningTemplate::tags);
+        let reasoning_tags = tags.map(|(before, after)| (before.to_owned(), after.to_owned()));
         Request {
             model,
             messages: self.messages,
@@ -208,6 +219,8 @@ impl BuiltPrompt {
             stop: self.preset.stop,
             samplers: self.preset.samplers,
             is_prefilled: self.is_prefilled,
+            prompt_text: self.text.map(|it| it.text),
+            reasoning_tags,
             seed,
             speaker: self.speaker,
             ..Request::default()
@@ -229,21 +242,31 @@ fn ordered_blocks(sections: &Sections<'_>, count: &dyn Fn(&str) -> i64) -> Vec<P
     let mut directions = sections.instructions();
     let position = context.note.position;
     if position == NotePosition::Before {
-        before.extend(note.take().unwrap_or_default());
+        let note = note.take().unwrap_or_default();
+        before.extend(story_fields::in_field(note, StoryField::AnchorBefore));
     }
+    let mut is_after_main = false;
     for entry in entries {
         let is_relative = entry.place == PromptPosition::Relative;
         let ends_cards = matches!(entry.slot, Some(PromptSlot::Examples | PromptSlot::History));
         if ends_cards && is_relative {
-            before.extend(directions.take());
+            before.extend(story_fields::in_field(
+                directions.take(),
+                StoryField::AnchorAfter,
+            ));
         }
         if position == NotePosition::After && ends_cards && is_relative {
-            before.extend(note.take().unwrap_or_default());
+            let note = note.take().unwrap_or_default();
+            before.extend(story_fields::in_field(note, StoryField::AnchorAfter));
         }
+        is_after_main |= entry.slot == Some(PromptSlot::Main);
         match entry.place {
             _ if entry.slot == Some(PromptSlot::History) => has_history = true,
             PromptPosition::Relative if has_history => after.extend(sections.blocks_for(entry)),
-            PromptPosition::Relative => before.extend(sections.blocks_for(entry)),
+            PromptPosition::Relative => {
+                let blocks = sections.blocks_for(entry);
+                before.extend(story_fields::of_entry(blocks, entry.slot, is_after_main));
+            }
             PromptPosition::InChat { depth, order } => {
                 let depth = usize::try_from(depth).unwrap_or_default();
                 let blocks = sections.blocks_for(entry).into_iter();
@@ -255,13 +278,15 @@ fn ordered_blocks(sections: &Sections<'_>, count: &dyn Fn(&str) -> i64) -> Vec<P
             }
         }
     }
-    before.extend(directions);
+    before.extend(story_fields::in_field(directions, StoryField::AnchorAfter));
     let rest = note.take().unwrap_or_default();
     match position {
         NotePosition::InChat => deep_note = rest,
-        NotePosition::Before | NotePosition::After => before.extend(rest),
+        NotePosition::Before | NotePosition::After => {
+            before.extend(story_fields::in_field(rest, StoryField::AnchorAfter));
+        }
     }
-    injections.extend(depth_injections(sections, deep_note));
+    injections.extend(depth_insertion::card_injections(sections, deep_note));
     before.extend(sections.new_chat());
     let mut messages = message_blocks::blocks(context, count);
     let prefill = take_prefill(context, &mut messages);
@@ -299,37 +324,6 @@ fn applies(entry: &PresetEntry, trigger: GenerationTrigger) -> bool {
     entry.applies_to(trigger) || is_swipe
 }
 
-/// Returns the blocks inserted among the messages in addition to preset entries: depth prompts of
-/// cards, lore, memories, and the author's note last, where its influence is strongest.
-fn depth_injections(sections: &Sections<'_>, note: Vec<PromptBlock>) -> Vec<Injection> {
-    let usual = |depth, block| Injection {
-        depth,
-        order: DEFAULT_ORDER,
-        block,
-    };
-    let cards = sections.cards.depth_prompts.iter().map(|it| {
-        let role = match it.prompt.role.as_str() {
-            "user" => PromptRole::User,
-            "assistant" => PromptRole::Assistant,
-            _ => PromptRole::System,
-        };
-        let text = it.prompt.prompt.clone();
-        let block = PromptBlock {
-            card_use: sections.card_text,
-            has_summary: sections.have_cards_summary,
-            ..PromptBlock::new(BlockKind::DepthPrompt, &it.owner, role, text)
-        };
-        usual(it.prompt.depth, block)
-    });
-    let lore = sections.lore.depth_blocks().into_iter();
-    let lore = lore.map(|(depth, block)| usual(depth, block));
-    let memories = sections.memories();
-    let memories = memories.map(|it| usual(MEMORY_DEPTH, it));
-    let depth = sections.context.note.depth;
-    let note = note.into_iter().map(|it| usual(depth, it));
-    cards.chain(lore).chain(memories).chain(note).collect()
-}
-
 #[cfg(test)]
 #[path = "builder_tests.rs"]
 mod tests;
@@ -357,6 +351,10 @@ mod macro_tests;
 #[cfg(test)]
 #[path = "builder_names_tests.rs"]
 mod names_tests;
+
+#[cfg(test)]
+#[path = "builder_text_tests.rs"]
+mod text_tests;
 
 #[cfg(test)]
 #[path = "builder_v1_tests.rs"]

@@ -87,6 +87,8 @@ pub fn line(seq: i64, name: &str, role: MessageRole, text: &str) -> HistoryLine 
 /// Bob alone with Ada.
 pub fn solo() -> PromptContext {
     PromptContext {
+        templates: None,
+        template_warnings: Vec::new(),
         conversation: ConversationId(1),
         space_name: "Library".into(),
         speaker: MembershipId(2),

@@ -94,7 +94,7 @@ fn what_repeats_a_whisper_is_marked_in_the_record() {
         .map(|it| it.kind)
         .collect();
     assert_eq!(marked, [BlockKind::Personality]);
-    let record = SentPrompt::from_built("model", &prompt);
+    let record = SentPrompt::from_built("model", &prompt, usize::MAX);
     assert_eq!(record.whispers, [MessageId(9)]);
 
     let all = record.clone().remap_messages(Some);

@@ -160,7 +160,8 @@ fn pinned_facts_and_the_summary_use_at_most_a_quarter_of_the_share() {
         "{}",
         block.text
     );
-    let record = serde_json::to_value(SentPrompt::from_built("model", &prompt)).expect("JSON");
+    let record =
+        serde_json::to_value(SentPrompt::from_built("model", &prompt, usize::MAX)).expect("JSON");
     let stored = record["pieces"].as_array().expect("a list").iter();
     let summaries: Vec<_> = stored.filter_map(|it| it.get("summary")).collect();
     assert_eq!(summaries[0]["n_facts_left_out"], json!(20 - n_lines));
@@ -171,7 +172,7 @@ fn a_short_summary_is_replaced_only_in_the_record_of_blocks_with_the_macro() {
     let mut context = summarized_chat("e", Vec::new());
     let texts = |context: &PromptContext| -> Vec<(BlockKind, String, String)> {
         let prompt = built(context);
-        let mut record = SentPrompt::from_built("model", &prompt);
+        let mut record = SentPrompt::from_built("model", &prompt, usize::MAX);
         let is_written = |it: BlockKind| !matches!(it, BlockKind::History | BlockKind::Summary);
         let sent = prompt.blocks.iter().filter(|it| is_written(it.kind));
         let recorded = record.blocks_mut().filter(|it| is_written(it.kind));
@@ -208,7 +209,7 @@ fn the_macro_inserts_the_summary_in_use() {
     };
 
     assert!(has(&context, "So far: They met {{user}}.|"));
-    let record = SentPrompt::from_built("model", &built(&context));
+    let record = SentPrompt::from_built("model", &built(&context), usize::MAX);
     let record = serde_json::to_string(&record).expect("JSON");
     assert!(record.contains("So far: {{summary}}|") && !record.contains("They met"));
     // The version in use covers a deleted message.

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use base::clock::Timestamp;
 use base::ids::{CharacterId, ConversationId, MembershipId, MessageId};
 use tavern::cards::card::Card;
+use tavern::import_warning::ImportWarning;
+use tavern::instruct::text_templates::TextTemplates;
 use tavern::lorebook::engine_lorebook::Lorebook;
 use tavern::lorebook::scan_request::ScanSettings;
 use tavern::lorebook::timed_effects::TimedEffects;
@@ -46,6 +48,10 @@ pub struct PromptContext {
     pub scenario_override: Option<String>,
     /// The order of the prompt, its texts and the sampling settings.
     pub preset: Preset,
+    /// The templates with which the prompt becomes one text; `None`: it is sent as messages.
+    pub templates: Option<TextTemplates>,
+    /// What the user should know about the choice of the templates.
+    pub template_warnings: Vec<ImportWarning>,
     /// The generation trigger.
     pub trigger: GenerationTrigger,
     pub note: AuthorNote,

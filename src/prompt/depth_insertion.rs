@@ -1,9 +1,15 @@
 //! Inserts blocks among the message blocks of a prompt, by their depth: the number of messages that
-//! follow them.
+//! follow them. Also collects those that are no entries of the preset.
 
 use base::prompt_role::PromptRole;
+use tavern::presets::complete_preset::DEFAULT_ORDER;
 
-use crate::prompt::blocks::PromptBlock;
+use crate::prompt::blocks::{BlockKind, PromptBlock};
+use crate::prompt::sections::Sections;
+
+/// The number of messages after the memories, so that the prompt before them stays the same while a
+/// conversation grows.
+const MEMORY_DEPTH: usize = 4;
 
 /// A block with a depth.
 #[derive(Clone, Debug)]
@@ -59,6 +65,37 @@ fn rank(role: PromptRole) -> u8 {
         PromptRole::User => 1,
         PromptRole::System => 2,
     }
+}
+
+/// Returns the blocks inserted among the messages in addition to preset entries: depth prompts of
+/// cards, lore, memories, and the author's note last, where its influence is strongest.
+pub fn card_injections(sections: &Sections<'_>, note: Vec<PromptBlock>) -> Vec<Injection> {
+    let usual = |depth, block| Injection {
+        depth,
+        order: DEFAULT_ORDER,
+        block,
+    };
+    let cards = sections.cards.depth_prompts.iter().map(|it| {
+        let role = match it.prompt.role.as_str() {
+            "user" => PromptRole::User,
+            "assistant" => PromptRole::Assistant,
+            _ => PromptRole::System,
+        };
+        let text = it.prompt.prompt.clone();
+        let block = PromptBlock {
+            card_use: sections.card_text,
+            has_summary: sections.have_cards_summary,
+            ..PromptBlock::new(BlockKind::DepthPrompt, &it.owner, role, text)
+        };
+        usual(it.prompt.depth, block)
+    });
+    let lore = sections.lore.depth_blocks().into_iter();
+    let lore = lore.map(|(depth, block)| usual(depth, block));
+    let memories = sections.memories();
+    let memories = memories.map(|it| usual(MEMORY_DEPTH, it));
+    let depth = sections.context.note.depth;
+    let note = note.into_iter().map(|it| usual(depth, it));
+    cards.chain(lore).chain(memories).chain(note).collect()
 }
 
 #[cfg(test)]

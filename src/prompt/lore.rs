@@ -54,7 +54,7 @@ pub struct LoreReport {
     pub fired: Vec<ReportedEntry>,
     /// The entries that were activated but exceeded the token budget.
     pub dropped: Vec<ReportedEntry>,
-    /// Problems of the lorebooks, as sentences.
+    /// Problems of the lorebooks and of the templates, as sentences.
     pub warnings: Vec<String>,
     /// The same problems in the same order, with codes. Empty for prompts that were stored before
     /// codes existed.
@@ -75,6 +75,13 @@ pub struct ReportedEntry {
 }
 
 impl LoreReport {
+    /// Returns the report with further warnings.
+    pub fn with_warnings(mut self, more: Vec<ImportWarning>) -> Self {
+        self.warnings.extend(import_warning::sentences(&more));
+        self.warnings_coded.extend(more);
+        self
+    }
+
     /// Returns what both reports contain.
     pub fn in_common_with(&self, other: &Self) -> Self {
         let both = |own: &[ReportedEntry], others: &[ReportedEntry]| {

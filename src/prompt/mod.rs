@@ -24,3 +24,4 @@ pub mod prompt_state;
 pub mod record;
 pub mod sections;
 pub mod space_variable;
+pub mod text_completion;

@@ -291,7 +291,7 @@ impl Sections<'_> {
     }
 
     /// Returns the card use of a text, for which macros have recorded `card_use`.
-    fn origin(&self, card_use: CardUse) -> CardUse {
+    pub fn origin(&self, card_use: CardUse) -> CardUse {
         match card_use {
             CardUse::Entered => self.card_text,
             other => other,

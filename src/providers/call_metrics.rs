@@ -116,6 +116,14 @@ impl Provider for MeteredProvider {
     fn min_output_tokens(&self, request: &Request) -> u32 {
         self.provider.min_output_tokens(request)
     }
+
+    fn max_stops(&self) -> usize {
+        self.provider.max_stops()
+    }
+
+    fn completes_text(&self) -> bool {
+        self.provider.completes_text()
+    }
 }
 
 /// Counts one call when it is dropped, because a caller may cancel at any time.

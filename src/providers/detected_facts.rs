@@ -5,7 +5,10 @@ use base::clock::Timestamp;
 use base::ids::ProviderId;
 use llm::compatibility::refusals::Refusals;
 use llm::model_list::{ListedModel, ModelList};
-use llm::provider_options::{BACKEND, DETECTED, REFUSED_FIELDS, REFUSED_ROLE_ORDER};
+use llm::provider_options::{
+    BACKEND, DETECTED, DETECTED_COMPLETION_API, REFUSED_FIELDS, REFUSED_ROLE_ORDER,
+};
+use llm::text_completion::completion_api::CompletionApi;
 use sea_orm::ActiveValue::Set;
 use sea_orm::{ActiveModelTrait, DbErr, IntoActiveModel};
 use serde_json::{Value, json};
@@ -14,6 +17,9 @@ use crate::db::connect::Db;
 use crate::providers::detected_settings::LISTED_WINDOWS;
 use crate::providers::vision::VisionSource;
 use crate::providers::{detected_settings, provider};
+
+/// The key of the instruct template of the model, as its server reports it.
+pub const DETECTED_TEMPLATE: &str = "template";
 
 /// Records what the list of models of a provider states, which is better than what the name of a model
 /// suggests. Saving the settings keeps it; a test or a changed address discards it.
@@ -65,6 +71,26 @@ pub async fn record_refusals(
     let model = model.to_owned();
     let with_refusals = move |settings: &Value| with_refusals(settings, &model, &refusals, now);
     change_settings(db, id, with_refusals).await
+}
+
+/// Records which text completion API the server of a provider has, and the template of its model, if
+/// it is known.
+///
+/// # Errors
+/// Returns the database error if a statement fails.
+pub async fn record_completion_server(
+    db: &Db,
+    id: ProviderId,
+    api: CompletionApi,
+    template: Option<&'static str>,
+) -> Result<(), DbErr> {
+    let with_server = move |settings: &Value| {
+        let mut settings = settings.clone();
+        settings[DETECTED][DETECTED_COMPLETION_API] = json!(api);
+        settings[DETECTED][DETECTED_TEMPLATE] = json!(template);
+        settings
+    };
+    change_settings(db, id, with_server).await
 }
 
 /// Forgets what was detected about a provider.

@@ -3,6 +3,7 @@ import assert from "node:assert/strict"
 import { test } from "node:test"
 import {
   canArrangeRoles,
+  canCompleteText,
   problemOfExtraBody,
   readRequestOptions,
   withRequestOptions,
@@ -16,11 +17,19 @@ test("default values are not stored, and other settings are kept", () => {
     samplers: ["top_k", "rep_pen"],
     extra_body: { a: 1 },
   }
-  const defaults = { role_handling: "auto", prefill: "auto", samplers: " , ", extra_body: " " }
+  const defaults = { ...readRequestOptions({}), samplers: " , ", extra_body: " " }
 
   assert.deepEqual(withRequestOptions(settings, defaults), { keep_alive: "1h" })
   assert.deepEqual(readRequestOptions(settings).samplers, "top_k, rep_pen")
   assert.deepEqual(withRequestOptions(settings, readRequestOptions(settings)), settings)
+})
+
+test("the API of text completion is stored only in its mode", () => {
+  const settings = { mode: "text_completion", text_completion_api: "koboldcpp" }
+
+  assert.deepEqual(withRequestOptions({}, readRequestOptions(settings)), settings)
+  assert.deepEqual(withRequestOptions(settings, { ...readRequestOptions(settings), mode: "chat" }), {})
+  assert.ok(canCompleteText("openai_compatible") && !canCompleteText("ollama"))
 })
 
 test("only an object without the fields of the server is added to requests", () => {

@@ -18,6 +18,7 @@ use crate::conversations::{conversation, swipe};
 use crate::db::connect::Db;
 use crate::memories::embedding::query_embedding::QueryEmbedder;
 use crate::memories::index_cache::MemoryIndexes;
+use crate::memories::tool::allowed_tools;
 use crate::presets::resolve;
 use crate::presets::resolve::PresetLayers;
 use crate::prompt::author_note::AuthorNote;
@@ -32,6 +33,7 @@ use crate::prompt::loading::{
     history_lines, history_query, lore_loader, memory_loader, persona_loader, picture_loader,
     quotes, summary_loader, translated_history,
 };
+use crate::prompt::text_completion::templates;
 use crate::prompt::{author_note, space_variable};
 use crate::providers::provider;
 use crate::spaces::{membership, space};
@@ -147,6 +149,21 @@ pub async fn load_in_scope(
     };
     let (mut context, mut characters) =
         space_settings(db, &caches.cards, &speaking, &space, &memberships).await?;
+    if request
+        .provider
+        .kind
+        .completes_text(&request.provider.settings)
+    {
+        let is_character = context
+            .find_speaker()
+            .is_some_and(PromptMember::is_character);
+        // A continue calls no tools.
+        let has_tools = !allowed_tools::allowed_in(&space).is_empty();
+        match is_character && has_tools && request.kind != GenerationTrigger::Continue {
+            true => templates::warn_of_tools(&mut context),
+            false => templates::apply(&mut context, request.provider),
+        }
+    }
     let id = conversation.id;
     let (cutoff_seq, limits) = (request.cutoff_seq, context.limits());
     let filter = HistoryFilter::new(request.speaker, &memberships, request.reader);
@@ -272,6 +289,8 @@ pub(super) fn empty_context(speaking: &SpeakerContext<'_>, preset: Preset) -> Pr
         field_affixes: Default::default(),
         scenario_override: None,
         preset,
+        templates: None,
+        template_warnings: Vec::new(),
         trigger: speaking.kind,
         note: AuthorNote::default(),
         lore: LoreInput::default(),

@@ -25,6 +25,7 @@ pub fn macro_environment(context: &PromptContext) -> MacroEnvironment {
             response: limits.response_tokens,
         },
         model: context.model.clone(),
+        templates: context.templates.clone(),
         generation_type: generation_type(context.trigger),
         variables: RefCell::new(context.variables.clone()),
         ..MacroEnvironment::default()

@@ -11,6 +11,7 @@ use tavern::macros::card_use::CardUse;
 use crate::prompt::blocks::{BlockKind, PromptBlock};
 use crate::prompt::lore::LoreReport;
 use crate::prompt::record::sent_prompt::SentPrompt;
+use crate::prompt::record::stop_strings::RecordedStops;
 
 /// The cards of a space that a user may not read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,6 +66,14 @@ impl HiddenCards {
     /// Removes hidden text from a stored prompt that is exported.
     pub fn withhold_from_record(&self, record: &mut SentPrompt) {
         let entered = record.cards.take();
+        if let Some(text) = &mut record.text
+            && self.hides(text.card_use, entered.as_deref())
+        {
+            text.layout = None;
+        }
+        if self.hides(record.stop.card_use, entered.as_deref()) {
+            record.stop = RecordedStops::default();
+        }
         for piece in record.blocks_mut() {
             let is_old = entered.is_none() && piece.kind != BlockKind::History;
             let origin = if is_old {

@@ -2,9 +2,11 @@
 //! texts that a user may not read.
 
 pub mod hidden_cards;
+pub mod prompt_effects;
 pub mod prompt_prefix;
 pub mod recorded_block;
 pub mod run_prompt;
 pub mod sent_prompt;
 pub mod sent_prompt_loader;
+pub mod stop_strings;
 pub mod whispered_blocks;

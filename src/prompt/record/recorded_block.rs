@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use base::ids::{AttachmentId, MemoryId, MessageId};
 use base::prompt_role::PromptRole;
 use serde::{Deserialize, Serialize};
+use tavern::instruct::story_string::StoryField;
 use tavern::macros::card_use::CardUse;
 
 use crate::attachments::picture_text;
@@ -40,6 +41,9 @@ pub struct RecordedBlock {
     /// Whether the text comes from a card.
     #[serde(default, skip_serializing_if = "CardUse::is_none")]
     pub card_use: CardUse,
+    /// The field of the story string in a text completion.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub story_field: Option<StoryField>,
     /// The text; for a message, the prefix added to it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
@@ -227,6 +231,7 @@ pub(super) fn to_recorded_block(block: &PromptBlock, summary: &str) -> RecordedB
         dropped: block.dropped,
         joins: block.joins,
         card_use: block.card_use,
+        story_field: block.story_field,
         // PostgreSQL does not store NUL in JSON.
         text: kept.replace('\0', "") + suffix,
         source,

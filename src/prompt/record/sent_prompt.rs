@@ -16,6 +16,8 @@ use crate::prompt::memory_block::RecordedRecall;
 use crate::prompt::record::recorded_block::{
     CurrentTexts, RecordedBlock, TextState, current_text, to_recorded_block,
 };
+use crate::prompt::record::stop_strings::{RecordedStops, StopStrings};
+use crate::prompt::text_completion::text_prompt::TextRecord;
 
 /// The maximum number of stored blocks; far more than a readable prompt has.
 const MAX_PIECES: usize = 5_000;
@@ -46,6 +48,11 @@ pub struct SentPrompt {
     pub total_tokens: i64,
     pub limit_tokens: i64,
     pub dropped_messages: usize,
+    /// How it became one text; `None`: it was sent as messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<TextRecord>,
+    #[serde(default, skip_serializing_if = "RecordedStops::is_empty")]
+    pub stop: RecordedStops,
 }
 
 /// The JSON text of a [`SentPrompt`], as it is stored.
@@ -67,7 +74,7 @@ pub struct RecordedMessage(usize, i64, MessageId, i64);
 
 impl SentPrompt {
     /// Creates the record of a prompt. Messages that did not fit are counted but not stored.
-    pub fn from_built(model: &str, built: &BuiltPrompt) -> Self {
+    pub fn from_built(model: &str, built: &BuiltPrompt, max_stops: usize) -> Self {
         let was_left_out = |it: &&PromptBlock| it.kind == BlockKind::History && it.dropped;
         let blocks = built.blocks.iter().filter(|it| !was_left_out(it));
         let mut styles = Vec::new();
@@ -87,6 +94,11 @@ impl SentPrompt {
             total_tokens: built.total_tokens,
             limit_tokens: built.limit_tokens,
             dropped_messages: built.dropped_messages,
+            text: built.text.as_ref().map(|it| it.record.storable()),
+            stop: RecordedStops {
+                stops: StopStrings::divide(&built.preset.stop, max_stops),
+                card_use: built.stop_card_use,
+            },
         }
     }
 
@@ -137,6 +149,11 @@ impl SentPrompt {
             self.lore = lore;
         }
         self.recalls.clear();
+        if let Some(text) = &mut self.text {
+            text.layout = None;
+        }
+        // The names of personas.
+        self.stop = RecordedStops::default();
         self
     }
 
@@ -264,6 +281,7 @@ impl SentPrompt {
                 dropped: it.dropped,
                 is_changed,
                 n_facts_left_out: it.summary.map_or(0, |it| it.n_facts_left_out),
+                story_field: it.story_field,
                 joins: it.joins,
                 ..PromptBlock::new(it.kind, it.label, it.role, text)
             }

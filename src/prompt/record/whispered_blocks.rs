@@ -5,15 +5,29 @@
 //! **Invariant:** who did not hear a whisper sees only parts that a prompt without it has, too. A run
 //! stores only effects that it would have without whispers, because the prompts of all speakers read them.
 
+use tavern::presets::complete_preset::Preset;
+
 use crate::prompt::blocks::{BlockOrigin, PromptBlock};
-use crate::prompt::builder::{BuiltPrompt, PromptEffects};
+use crate::prompt::builder::BuiltPrompt;
+use crate::prompt::record::prompt_effects::PromptEffects;
 
 /// Returns a prompt as a reader sees it who did not hear all of its whispers; `heard` is the prompt without
 /// these. The totals stay those of the whole prompt.
 pub fn shown(prompt: BuiltPrompt, heard: &BuiltPrompt) -> BuiltPrompt {
     let blocks = prompt.blocks.iter();
     let blocks = blocks.filter_map(|it| shown_block(it, heard)).collect();
+    let text = prompt.text.map(|mut it| {
+        it.record.layout = None;
+        it
+    });
+    // The names of personas are among the stop strings.
+    let preset = Preset {
+        stop: Vec::new(),
+        ..prompt.preset
+    };
     BuiltPrompt {
+        text,
+        preset,
         blocks,
         lore: prompt.lore.in_common_with(&heard.lore),
         ..prompt

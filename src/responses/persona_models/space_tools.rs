@@ -5,8 +5,8 @@ use agent::tools::registry::ToolRegistry;
 use agent::tools::tool_settings::ToolPermission;
 use llm::tool::ToolChoice;
 
+use crate::memories::tool::allowed_tools;
 use crate::responses::execution::tool_config::{DeclaredTool, MEMORY_TOOL, ToolConfig, ToolKind};
-use crate::runs::execution::tool_offers;
 use crate::spaces::space;
 
 /// Adds the built-in tools that the space allows at any time and this server has. A tool that needs
@@ -16,7 +16,7 @@ pub fn offer(space: &space::Model, registry: &ToolRegistry, tools: &mut ToolConf
     if tools.choice != ToolChoice::Auto || tools.allowed.is_some() {
         return;
     }
-    for (name, permission) in tool_offers::allowed_in(space).builtin {
+    for (name, permission) in allowed_tools::allowed_in(space).builtin {
         let is_here = name == MEMORY_TOOL || registry.find(name).is_some();
         let declared = registry::declaration(name).filter(|_| is_here);
         let is_allowed = permission == ToolPermission::Allowed;

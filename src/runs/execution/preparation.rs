@@ -14,6 +14,8 @@ use tavern::presets::complete_preset::GenerationTrigger;
 use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::{branching, message};
 use crate::memories::memory_settings::MemberSwitches;
+use crate::memories::tool::allowed_tools;
+use crate::memories::tool::allowed_tools::MEMORY_TOOL;
 use crate::memories::tool::memory_tool::MemoryTool;
 use crate::memories::tool::pending_changes::PendingChanges;
 use crate::prompt::builder;
@@ -28,7 +30,7 @@ use crate::prompt::record::whispered_blocks;
 use crate::providers::{provider, usable_providers};
 use crate::runs::error::ConversationReadError;
 use crate::runs::execution::tool_offers;
-use crate::runs::execution::tool_offers::{MEMORY_TOOL, ToolOffer};
+use crate::runs::execution::tool_offers::ToolOffer;
 use crate::runs::scheduling::command::SentPromptRef;
 use crate::runs::scheduling::state::command_facts::{CommandFacts, no_provider};
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
@@ -93,7 +95,7 @@ pub async fn prepare(
         now: context.clock.now(),
         reader: Viewer::Server,
     };
-    let allowed = tool_offers::allowed_in(&state.space);
+    let allowed = allowed_tools::allowed_in(&state.space);
     let owner = state.space.owner_id;
     let scope = PromptScope {
         conversation: state.conversation,
@@ -258,10 +260,12 @@ async fn prepare_with_provider(
             is_retryable: true,
         })?;
     if let Some(continuation) = &mut prompt.continuation {
-        continuation.is_prefill = provider.can_prefill(&Request {
-            model: row.model.clone(),
-            ..Request::default()
-        });
+        // A text always ends with what is continued.
+        continuation.is_prefill = prompt.templates.is_some()
+            || provider.can_prefill(&Request {
+                model: row.model.clone(),
+                ..Request::default()
+            });
     }
     let context_tokens = u32::try_from(prompt.limits().context_tokens).ok();
     let (prompt, built) = build_prompt(context, prompt)
@@ -289,15 +293,18 @@ async fn prepare_with_provider(
         whispered_blocks::mark(&mut built, public.ok().as_ref());
     }
     let (own, others) = prompt.reply_names();
+    let max_stops = provider.max_stops();
     Ok(PreparedRun {
-        sent: sent_prompt(row, &built, seed).map_err(internal_failure)?,
+        trim: ReplyTrimmer::new(&own, &others)
+            .without_marker(whisper_marker::find_in(&prompt))
+            .with_stops(&built.preset.stop),
+        sent: sent_prompt(row, &built, max_stops, seed).map_err(internal_failure)?,
         request: Request {
             context_tokens,
             ..built.into_request(&row.model, seed)
         },
         provider,
         provider_id: row.id,
-        trim: ReplyTrimmer::new(&own, &others).without_marker(whisper_marker::find_in(&prompt)),
         offers: Vec::new(),
         memory_changes: PendingChanges::default(),
         continued: None,
@@ -353,6 +360,7 @@ pub async fn find_provider(
 fn sent_prompt(
     row: &provider::Model,
     built: &BuiltPrompt,
+    max_stops: usize,
     seed: u64,
 ) -> serde_json::Result<SentPromptRef> {
     let figures = run::PromptStats {
@@ -367,7 +375,7 @@ fn sent_prompt(
     };
     Ok(SentPromptRef {
         stats: figures,
-        record: SentPrompt::from_built(&row.model, built).to_json()?,
+        record: SentPrompt::from_built(&row.model, built, max_stops).to_json()?,
         effects: Arc::new(built.effects.clone()),
         recalled: recalled(built),
     })

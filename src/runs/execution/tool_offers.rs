@@ -14,15 +14,10 @@ use base::ids::UserId;
 use futures::future::join_all;
 use llm::tool::Tool;
 
-use crate::memories::memory_settings::MemorySettings;
 use crate::runs::services::RunServices;
-use crate::spaces::space;
 
 /// Maximum number of tools in one request, the limit of common APIs.
 const MAX_TOOLS: usize = 128;
-
-/// The name of the memory tool in the settings of a space.
-pub const MEMORY_TOOL: &str = "memory";
 
 /// A tool that the model may call.
 pub struct ToolOffer {
@@ -32,17 +27,6 @@ pub struct ToolOffer {
     pub display_name: String,
     /// A moderator must approve each call.
     pub needs_approval: bool,
-}
-
-/// Returns the tools that the settings of a space allow. If the space neither learns nor
-/// recalls, the memory tool is not among them.
-pub fn allowed_in(space: &space::Model) -> SpaceTools {
-    let mut allowed = SpaceTools::from_settings(&space.settings);
-    let memory = MemorySettings::of_space(&space.settings);
-    if !memory.learns() && !memory.recalls() {
-        allowed.remove_builtin(MEMORY_TOOL);
-    }
-    allowed
 }
 
 /// Returns the tools that the characters of a space may call. `builtin` has the tools of this server.

@@ -9,7 +9,7 @@ use tavern::macros::variables::VariableChanges;
 use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::{message, swipe};
 use crate::memories::tool::pending_changes::RequestedChange;
-use crate::prompt::builder::PromptEffects;
+use crate::prompt::record::prompt_effects::PromptEffects;
 use crate::prompt::record::sent_prompt::SentPromptJson;
 use crate::runs::scheduling::director::choice::DirectorChoice;
 use crate::runs::scheduling::messages::new_post::{NewPost, RequestedAudience};

@@ -9,7 +9,7 @@ use crate::conversations::audience::message_audience::Audience;
 use crate::conversations::{message, swipe};
 use crate::memories::tool::pending_changes::RequestedChange;
 use crate::personas::message_persona::MessagePersona;
-use crate::prompt::builder::PromptEffects;
+use crate::prompt::record::prompt_effects::PromptEffects;
 use crate::prompt::record::sent_prompt::SentPromptJson;
 use crate::rounds::{round, slot};
 use crate::runs::scheduling::command::MessageEdit;

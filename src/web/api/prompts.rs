@@ -2,7 +2,7 @@
 //! without the text of cards that the caller may not read.
 
 use actix_web::web::{Data, Json, Path, Query};
-use base::ids::{ConversationId, MembershipId, RunId, SpaceId};
+use base::ids::{CharacterId, ConversationId, MembershipId, RunId, SpaceId};
 use llm::request::Message;
 use serde::{Deserialize, Serialize};
 use tavern::import_warning::ImportWarning;
@@ -14,7 +14,10 @@ use crate::prompt::lore::LoreReport;
 use crate::prompt::record::hidden_cards::HiddenCards;
 use crate::prompt::record::prompt_prefix::PromptPrefix;
 use crate::prompt::record::sent_prompt::SentPrompt;
+use crate::prompt::record::stop_strings::{RecordedStops, StopStrings};
 use crate::prompt::record::{prompt_prefix, sent_prompt_loader};
+use crate::prompt::text_completion::text_prompt;
+use crate::prompt::text_completion::text_prompt::TextRecord;
 use crate::prompt::{blocks, lore};
 use crate::runs::reading::prompt_preview;
 use crate::runs::store::run;
@@ -47,13 +50,19 @@ pub struct PromptView {
     pub lore: Vec<lore::ReportedEntry>,
     /// Entries that were activated but exceeded the budget.
     pub lore_dropped: Vec<lore::ReportedEntry>,
-    /// Problems of the lorebooks, as sentences.
+    /// Problems of the lorebooks and of the templates, as sentences.
     pub warnings: Vec<String>,
     /// The same warnings, in the same order, as codes. Empty for runs that were stored before codes
     /// existed.
     pub warnings_coded: Vec<ImportWarning>,
     /// The pictures of all messages, without their bytes.
     pub pictures: Vec<BlockPicture>,
+    /// The instruct template of a text completion; null: the prompt is sent as messages.
+    pub template: Option<String>,
+    /// The text of a text completion; null also if a part of it is withheld.
+    pub text: Option<String>,
+    /// The texts that end the reply. Empty if they are withheld.
+    pub stop: StopStrings,
     pub total_tokens: i64,
     pub limit_tokens: i64,
     /// The number of loaded history messages that did not fit.
@@ -110,7 +119,23 @@ pub async fn preview(
         dropped_messages: built.dropped_messages,
         cache,
     };
-    Ok(Json(prompt_view(provider.model, blocks, lore, figures)))
+    let max_stops = app.models.create(&provider);
+    let max_stops = max_stops.map_or(usize::MAX, |it| it.max_stops());
+    let details = TextDetails {
+        text: built.text.map(|it| it.record),
+        stop: RecordedStops {
+            stops: StopStrings::divide(&built.preset.stop, max_stops),
+            card_use: built.stop_card_use,
+        },
+    };
+    let details = details.withheld_by(&hidden, Some(&built.cards));
+    Ok(Json(prompt_view(
+        provider.model,
+        blocks,
+        lore,
+        figures,
+        details,
+    )))
 }
 
 /// Returns the cards of a space that the caller may not read.
@@ -169,6 +194,11 @@ pub async fn show_sent(
     let hidden = hidden_cards(&app, &caller, at.space.id).await?;
     let (model, mut lore) = (record.model.clone(), record.lore.clone());
     let entered = record.cards.clone();
+    let details = TextDetails {
+        text: record.text.clone(),
+        stop: record.stop.clone(),
+    };
+    let details = details.withheld_by(&hidden, entered.as_deref());
     let mut blocks = record.into_blocks(&texts);
     if run
         .debug
@@ -180,7 +210,28 @@ pub async fn show_sent(
         pictures.for_each(|it| it.sent = false);
     }
     hidden.withhold(&mut blocks, &mut lore, entered.as_deref());
-    Ok(Json(prompt_view(model, blocks, lore, figures)))
+    Ok(Json(prompt_view(model, blocks, lore, figures, details)))
+}
+
+/// What is shown of the text and of the end of a reply.
+struct TextDetails {
+    text: Option<TextRecord>,
+    stop: RecordedStops,
+}
+
+impl TextDetails {
+    /// Removes what comes from cards that the user may not read.
+    fn withheld_by(mut self, hidden: &HiddenCards, entered: Option<&[CharacterId]>) -> Self {
+        if let Some(text) = &mut self.text
+            && hidden.hides(text.card_use, entered)
+        {
+            text.layout = None;
+        }
+        if hidden.hides(self.stop.card_use, entered) {
+            self.stop = RecordedStops::default();
+        }
+        self
+    }
 }
 
 struct PromptTotals {
@@ -195,9 +246,14 @@ fn prompt_view(
     blocks: Vec<PromptBlock>,
     lore: LoreReport,
     figures: PromptTotals,
+    details: TextDetails,
 ) -> PromptView {
+    let text = details.text.as_ref();
     PromptView {
         model,
+        template: text.map(|it| it.template.clone()),
+        text: text.and_then(|it| text_prompt::shown_text(it, &blocks)),
+        stop: details.stop.stops,
         messages: blocks::to_messages(&blocks),
         pictures: blocks
             .iter()

@@ -5,6 +5,7 @@ use base::display_name;
 use llm::compatibility::extra_body;
 use llm::compatibility::role_handling::{RoleHandling, SystemRole};
 use llm::provider_options::{Prefill, ReasoningEffort, StreamOptions};
+use llm::text_completion::completion_api::{CompletionApi, ProviderMode};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -72,6 +73,13 @@ pub struct KnownProviderSettings {
     /// The samplers to send, by their names in requests; null: those that the server is known to support.
     #[schema(max_items = 100)]
     samplers: Option<Vec<String>>,
+    /// Whether the model gets messages or one text; only for the kind `openai_compatible`. Runs with tools
+    /// get messages in both modes, and so do requests under `/v1`.
+    #[serde(rename = "mode")]
+    _mode: Option<ProviderMode>,
+    /// The API that gets the text; by default the one that a test of the provider detects.
+    #[serde(rename = "text_completion_api")]
+    _text_completion_api: Option<CompletionApi>,
     /// Fields that are merged into the body of every request: objects are merged, `null` removes a
     /// field. `model`, `messages`, `prompt` and `stream` cannot be set.
     extra_body: Option<Map<String, Value>>,
@@ -216,6 +224,7 @@ mod tests {
             json!({ "temperature": 0.7, "top_k": 40, "frequency_penalty": -2.0, "something_new": [1] }),
             json!({ "reasoning": "off", "keep_alive": "1h30m", "context_tokens": null }),
             json!({ "keep_alive": "-1" }),
+            json!({ "mode": "text_completion", "text_completion_api": "koboldcpp" }),
             json!({ "role_handling": "auto", "system_role": "developer", "stream_options": "off" }),
             json!({ "prefill": "on", "samplers": ["top_k", "rep_pen"] }),
             json!({ "extra_body": { "provider": { "order": ["a"] }, "top_k": null } }),
@@ -243,6 +252,8 @@ mod tests {
             ("prefill", json!("sometimes"), 422),
             ("samplers", json!("auto"), 400),
             ("samplers", json!(vec!["top_k"; 101]), 422),
+            ("mode", json!("both"), 422),
+            ("text_completion_api", json!("ollama"), 422),
             ("extra_body", json!([]), 400),
             ("extra_body", json!({ "stream": false }), 422),
             ("keep_alive", json!(""), 422),

@@ -10,8 +10,10 @@ use base::ids::ProviderId;
 use llm::error::LlmError;
 use llm::model_list::{ListedModel, ModelList};
 use llm::registry::{ProviderKind, RegistryError};
+use llm::text_completion::detection;
 use llm::{discovery, model_list};
 use serde_json::json;
+use tavern::instruct::template_choice;
 
 use crate::app::App;
 use crate::db::reading::page::{PageOf, PageQuery};
@@ -148,8 +150,12 @@ pub async fn test(
     _: Admin,
     id: Path<ProviderId>,
 ) -> ApiResult<Json<ProviderTestResult>> {
-    let row = find_provider(&app, id.into_inner()).await?;
+    let mut row = find_provider(&app, id.into_inner()).await?;
     detected_facts::forget(&app.db, row.id).await?;
+    if row.kind.completes_text(&row.settings) {
+        detect_completion_server(&app, &row).await?;
+        row = find_provider(&app, row.id).await?;
+    }
     let answer = match app.models.create(&row) {
         Ok(model) => {
             let name = row.model.clone();
@@ -181,6 +187,22 @@ pub async fn test(
             }),
         },
     }))
+}
+
+/// Asks the server of a provider which text completion API and which template it has.
+async fn detect_completion_server(app: &App, row: &provider::Model) -> ApiResult<()> {
+    // The test itself reports settings that are incomplete.
+    let Ok(spec) = row.spec(&app.models.cipher) else {
+        return Ok(());
+    };
+    let registry = app.models.registry.clone();
+    let asking = async move { detection::detect(&registry, &spec).await };
+    if let Ok(found) = run_on_main(app, asking).await? {
+        let template = found.chat_template.as_deref();
+        let template = template.and_then(template_choice::by_chat_template);
+        detected_facts::record_completion_server(&app.db, row.id, found.api, template).await?;
+    }
+    Ok(())
 }
 
 /// Lists the models that a provider's endpoint offers.

@@ -62,4 +62,5 @@ pub mod summaries;
 pub mod summary_branches;
 pub mod summary_edits;
 pub mod superseded;
+pub mod text_completion;
 pub mod token_usage;

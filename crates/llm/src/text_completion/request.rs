@@ -1,9 +1,9 @@
 //! Builds the JSON bodies of requests to the text completion APIs. Samplers without effect are not
 //! sent.
 
-use base::samplers::Samplers;
 use serde_json::{Map, Value, json};
 
+use crate::compatibility::backend::ModelBackend;
 use crate::openai_chat::samplers;
 use crate::openai_chat::variant::ChatVariant;
 use crate::provider_options::ProviderOptions;
@@ -38,12 +38,10 @@ fn openai_body(request: &Request, prompt: &str, options: &ProviderOptions) -> Ma
         "stream_options",
         json!({ "include_usage": true }),
     );
-    insert_number(&mut body, "temperature", request.temperature, None);
-    insert_number(&mut body, "top_p", request.top_p, None);
     if let Some(max_tokens) = options.token_limit(request) {
         insert(&mut body, "max_tokens", json!(max_tokens));
     }
-    samplers::insert_samplers(&mut body, &request.samplers, ChatVariant::Compatible);
+    insert_samplers(&mut body, request, options, options.backend);
     insert_stops(&mut body, "stop", request, MAX_OPENAI_STOPS);
     if !request.logit_bias.is_empty() {
         insert(&mut body, "logit_bias", json!(request.logit_bias));
@@ -64,29 +62,7 @@ fn llama_cpp_body(
     if let Some(max_tokens) = options.token_limit(request) {
         insert(&mut body, "n_predict", json!(max_tokens));
     }
-    let Samplers {
-        top_k,
-        min_p,
-        typical_p,
-        frequency_penalty,
-        presence_penalty,
-        repetition_penalty,
-        seed,
-        ..
-    } = &request.samplers;
-    for (name, value, neutral) in [
-        ("temperature", request.temperature, None),
-        ("top_p", request.top_p, None),
-        ("min_p", *min_p, Some(0.0)),
-        ("typical_p", *typical_p, Some(1.0)),
-        ("repeat_penalty", *repetition_penalty, Some(1.0)),
-        ("frequency_penalty", *frequency_penalty, Some(0.0)),
-        ("presence_penalty", *presence_penalty, Some(0.0)),
-    ] {
-        insert_number(&mut body, name, value, neutral);
-    }
-    insert_integer(&mut body, "top_k", top_k.filter(|it| *it > 0));
-    insert_integer(&mut body, "seed", *seed);
+    insert_samplers(&mut body, request, options, ModelBackend::LlamaCpp);
     insert_stops(&mut body, "stop", request, usize::MAX);
     if !request.logit_bias.is_empty() {
         let pairs = request.logit_bias.iter();
@@ -109,29 +85,7 @@ fn koboldcpp_body(
     insert(&mut body, "prompt", json!(prompt));
     insert_integer(&mut body, "max_length", options.token_limit(request));
     insert_integer(&mut body, "max_context_length", request.context_tokens);
-    let Samplers {
-        top_k,
-        min_p,
-        top_a,
-        typical_p,
-        presence_penalty,
-        repetition_penalty,
-        seed,
-        ..
-    } = &request.samplers;
-    for (name, value, neutral) in [
-        ("temperature", request.temperature, None),
-        ("top_p", request.top_p, None),
-        ("min_p", *min_p, Some(0.0)),
-        ("top_a", *top_a, Some(0.0)),
-        ("typical", *typical_p, Some(1.0)),
-        ("rep_pen", *repetition_penalty, Some(1.0)),
-        ("presence_penalty", *presence_penalty, Some(0.0)),
-    ] {
-        insert_number(&mut body, name, value, neutral);
-    }
-    insert_integer(&mut body, "top_k", top_k.filter(|it| *it > 0));
-    insert_integer(&mut body, "sampler_seed", *seed);
+    insert_samplers(&mut body, request, options, ModelBackend::KoboldCpp);
     insert_stops(&mut body, "stop_sequence", request, usize::MAX);
     if !request.logit_bias.is_empty() {
         insert(&mut body, "logit_bias", json!(request.logit_bias));
@@ -143,15 +97,22 @@ fn insert(body: &mut Map<String, Value>, name: &str, value: Value) {
     body.insert(name.to_owned(), value);
 }
 
-fn insert_number(
+fn insert_samplers(
     body: &mut Map<String, Value>,
-    name: &str,
-    value: Option<f64>,
-    neutral: Option<f64>,
+    request: &Request,
+    options: &ProviderOptions,
+    backend: ModelBackend,
 ) {
-    if let Some(value) = value.filter(|it| Some(*it) != neutral) {
-        insert(body, name, json!(value));
+    for (name, value) in [
+        ("temperature", request.temperature),
+        ("top_p", request.top_p),
+    ] {
+        if let Some(value) = value {
+            insert(body, name, json!(value));
+        }
     }
+    let of = (ChatVariant::Compatible, backend);
+    samplers::insert_samplers(body, &request.samplers, of, options.samplers.as_ref());
 }
 
 fn insert_integer(body: &mut Map<String, Value>, name: &str, value: Option<u32>) {
@@ -199,6 +160,7 @@ mod tests {
                 presence_penalty: Some(0.25),
                 repetition_penalty: Some(1.1),
                 seed: Some(7),
+                ..Samplers::default()
             },
             logit_bias: [("50".to_owned(), -1.0)].into(),
             ..Request::default()

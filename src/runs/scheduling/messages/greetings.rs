@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::conversations::{message, swipe};
-use crate::prompt::builder::PromptEffects;
+use crate::prompt::record::prompt_effects::PromptEffects;
 use crate::runs::scheduling::command::Greeting;
 use crate::runs::scheduling::plan::{NewMessage, PlanChange};
 use crate::runs::scheduling::plan_builder::PlanBuilder;

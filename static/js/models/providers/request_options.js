@@ -1,12 +1,27 @@
-// The options of a provider for its requests: how roles are arranged, which samplers are sent, whether a
-// reply can be begun, and fields that are added to every request. Reads the fields of the dialog and writes them into the settings.
+// The options of a provider for its requests: messages or one text, how roles are arranged, which samplers are
+// sent, whether a reply can be begun, and fields that are added to every request. Reads the fields of the dialog
+// and writes them into the settings.
 export const ROLE_HANDLINGS = ["auto", "native", "merge_consecutive", "no_system_after_first", "strict_alternation"]
 export const PREFILLS = ["auto", "on", "off"]
 
+export const MODES = ["chat", "text_completion"]
+// The text completion APIs; their names are the same in every language.
+export const COMPLETION_APIS = [
+  { api: "openai", name: "OpenAI" },
+  { api: "llama_cpp", name: "llama.cpp" },
+  { api: "koboldcpp", name: "KoboldCpp" },
+]
+
+// Kinds whose servers may have a text completion API.
+const KINDS_WITH_MODES = ["openai_compatible"]
 // Kinds whose API accepts messages in any order; the other APIs have one order.
 const KINDS_WITH_ROLES = ["openai_compatible", "openai"]
 // The server builds these fields.
 const RESERVED = ["model", "messages", "prompt", "stream"]
+
+export function canCompleteText(kind) {
+  return KINDS_WITH_MODES.includes(kind)
+}
 
 export function canArrangeRoles(kind) {
   return KINDS_WITH_ROLES.includes(kind)
@@ -16,6 +31,8 @@ export function canArrangeRoles(kind) {
 export function readRequestOptions(settings) {
   const extra = settings?.extra_body
   return {
+    mode: settings?.mode ?? "chat",
+    text_completion_api: settings?.text_completion_api ?? "auto",
     role_handling: settings?.role_handling ?? "auto",
     prefill: settings?.prefill ?? "auto",
     samplers: (settings?.samplers ?? []).join(", "),
@@ -39,11 +56,15 @@ export function problemOfExtraBody(text) {
 }
 
 // Returns the settings with these options; default values are not stored. Other settings are kept.
-export function withRequestOptions(settings, { role_handling: roles, prefill, samplers, extra_body: text }) {
-  const { role_handling: _, prefill: __, samplers: ___, extra_body: ____, ...others } = settings ?? {}
+export function withRequestOptions(settings, options) {
+  const { mode, text_completion_api: api, role_handling: roles, prefill, samplers, extra_body: text } = options
+  const names = ["mode", "text_completion_api", "role_handling", "prefill", "samplers", "extra_body"]
+  const others = Object.fromEntries(Object.entries(settings ?? {}).filter(([name]) => !names.includes(name)))
   const listed = samplers.split(/[\s,]+/).filter(Boolean)
   return {
     ...others,
+    ...(mode !== "chat" && { mode }),
+    ...(mode !== "chat" && api !== "auto" && { text_completion_api: api }),
     ...(roles !== "auto" && { role_handling: roles }),
     ...(prefill !== "auto" && { prefill }),
     ...(listed.length > 0 && { samplers: listed }),

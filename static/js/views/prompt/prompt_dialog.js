@@ -56,6 +56,9 @@ function contentOf(prompt, after) {
     cache,
     lore = [],
     lore_dropped: noRoom = [],
+    template,
+    text,
+    stop = {},
   } = prompt
   const warnings = sentencesOf(prompt)
   return [
@@ -64,6 +67,7 @@ function contentOf(prompt, after) {
       { class: "dialog__lead" },
       t("prompt.summary", { model: model ?? "–", total: total ?? 0, limit: limit ?? 0 }),
     ),
+    template && el("p", { class: "soft" }, t("prompt.template", { name: template })),
     limit > 0 && meter(total / limit),
     dropped > 0 && el("p", { class: "outcome" }, icon("alert"), t("prompt.dropped", { n: dropped })),
     cache && el("p", { class: "soft" }, cacheText(cache)),
@@ -79,7 +83,8 @@ function contentOf(prompt, after) {
         el("h3", { class: "panel__title" }, t("prompt.warnings")),
         warnings.map((text) => el("p", { class: "outcome" }, icon("alert"), bdi(text))),
       ),
-    el("section", {}, el("h3", { class: "panel__title" }, t("prompt.messages")), messages.map(message)),
+    stopStrings(stop),
+    template ? finalText(text) : sentMessages(messages),
   ]
 }
 
@@ -87,6 +92,43 @@ function contentOf(prompt, after) {
 function cacheText({ equal_tokens: equal, total_tokens: total }) {
   const percent = total > 0 ? Math.min(100, Math.round((100 * equal) / total)) : 0
   return t("prompt.cache", { percent, equal, total })
+}
+
+function sentMessages(messages) {
+  return el("section", {}, el("h3", { class: "panel__title" }, t("prompt.messages")), messages.map(message))
+}
+
+// Shows the text of a text completion.
+function finalText(text) {
+  return el(
+    "section",
+    {},
+    el("h3", { class: "panel__title" }, t("prompt.text")),
+    text === null ? el("p", { class: "soft" }, t("prompt.text_withheld")) : collapsible(t("prompt.text_whole"), "", text),
+  )
+}
+
+// Lists the texts that end the reply; those that the server applies alone are marked.
+function stopStrings({ sent = [], local = [] }) {
+  if (sent.length + local.length === 0) return null
+  const row = (text, note) =>
+    el(
+      "li",
+      { class: "block__entry" },
+      el("code", { class: "grow truncate" }, bdi(JSON.stringify(text))),
+      el("span", { class: "soft" }, note),
+    )
+  return el(
+    "section",
+    {},
+    el("h3", { class: "panel__title" }, t("prompt.stop")),
+    el(
+      "ul",
+      { class: "block__list" },
+      sent.map((it) => row(it, t("prompt.stop_sent"))),
+      local.map((it) => row(it, t("prompt.stop_local"))),
+    ),
+  )
 }
 
 function meter(share) {

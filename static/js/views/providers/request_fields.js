@@ -3,6 +3,9 @@ import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import {
   canArrangeRoles,
+  canCompleteText,
+  COMPLETION_APIS,
+  MODES,
   PREFILLS,
   problemOfExtraBody,
   readRequestOptions,
@@ -12,6 +15,8 @@ import {
 import { area, field, input, select } from "../components/form.js"
 
 export default class RequestFields {
+  #mode
+  #api
   #roles
   #prefill
   #samplers
@@ -20,7 +25,25 @@ export default class RequestFields {
   node
 
   constructor(settings) {
-    const { role_handling: roles, prefill, samplers, extra_body: extra } = readRequestOptions(settings)
+    const options = readRequestOptions(settings)
+    const { mode, text_completion_api: api, role_handling: roles, prefill, samplers, extra_body: extra } = options
+    this.#mode = field({
+      label: t("provider.mode"),
+      hint: t("provider.mode_hint"),
+      control: select(
+        MODES.map((it) => [it, t(`provider_mode.${it}`)]),
+        mode,
+      ),
+    })
+    this.#api = field({
+      label: t("provider.text_completion_api"),
+      hint: t("provider.text_completion_api_hint"),
+      control: select(
+        [["auto", t("completion_api.auto")], ...COMPLETION_APIS.map((it) => [it.api, it.name])],
+        api,
+      ),
+    })
+    this.#mode.control.addEventListener("change", () => this.#showApi())
     this.#roles = field({
       label: t("provider.role_handling"),
       hint: t("provider.role_handling_hint"),
@@ -49,15 +72,22 @@ export default class RequestFields {
     })
     this.node = el(
       "details",
-      { class: "note__more", open: [roles, prefill].some((it) => it !== "auto") || samplers + extra !== "" },
+      { class: "note__more", open: Object.keys(withRequestOptions({}, options)).length > 0 },
       el("summary", {}, t("provider.requests")),
-      el("div", { class: "form__group" }, this.#roles.node, this.#prefill.node, this.#samplers.node, this.#extra.node),
+      el(
+        "div",
+        { class: "form__group" },
+        [this.#mode, this.#api, this.#roles, this.#prefill, this.#samplers, this.#extra].map((it) => it.node),
+      ),
     )
+    this.#showApi()
   }
 
   // The fields by their names in the API.
   get byName() {
     return {
+      "settings.mode": this.#mode,
+      "settings.text_completion_api": this.#api,
       "settings.role_handling": this.#roles,
       "settings.prefill": this.#prefill,
       "settings.samplers": this.#samplers,
@@ -67,12 +97,20 @@ export default class RequestFields {
 
   // Hides the fields that have no effect for a kind of provider.
   showKind(kind) {
+    this.#mode.node.hidden = !canCompleteText(kind)
     for (const field of [this.#roles, this.#samplers]) field.node.hidden = !canArrangeRoles(kind)
+    this.#showApi()
+  }
+
+  #showApi() {
+    this.#api.node.hidden = this.#mode.node.hidden || this.#mode.control.value === "chat"
   }
 
   // Returns the settings of the provider with these options.
   applyTo(settings) {
     return withRequestOptions(settings, {
+      mode: this.#mode.node.hidden ? "chat" : this.#mode.control.value,
+      text_completion_api: this.#api.control.value,
       role_handling: this.#roles.control.value,
       prefill: this.#prefill.control.value,
       samplers: this.#samplers.control.value,

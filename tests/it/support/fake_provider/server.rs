@@ -209,7 +209,14 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 
 /// The completion paths of the supported APIs.
 fn answers(path: &str) -> bool {
-    let known = ["/v1/chat/completions", "/v1/messages", "/api/chat"];
+    let known = [
+        "/v1/chat/completions",
+        "/v1/messages",
+        "/api/chat",
+        "/v1/completions",
+        "/completion",
+        "/api/extra/generate/stream",
+    ];
     known.contains(&path) || path.ends_with(":streamGenerateContent")
 }
 
