@@ -1,4 +1,4 @@
-// The composer: drafts, Enter, Send and Stop, typing notifications.
+// The composer: drafts, Enter, Send and Stop.
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { describeCopilot, locksComposer } from "../../models/conversation/copilot.js"
@@ -12,12 +12,10 @@ import ComposerPictures from "./composer_pictures.js"
 import ComposerQuote from "./composer_quote.js"
 import CopilotPanel from "./copilot_panel.js"
 import MentionList from "./mention_list.js"
-import SlowModeNotice from "./slow_mode_notice.js"
 import PersonaSwitch from "./persona_switch.js"
+import SlowModeNotice from "./slow_mode_notice.js"
+import TypingNotifier from "./typing_notifier.js"
 import WhisperBar from "../whispers/whisper_bar.js"
-
-const SEND_TYPING_EVERY_MS = 3000
-const STOPS_TYPING_AFTER_MS = 5000
 
 // With touch, Enter inserts a line break; with a keyboard it sends.
 const TOUCH = matchMedia("(hover: none) and (pointer: coarse)")
@@ -48,8 +46,7 @@ export default class Composer {
   // The notice that replaces the box while the copilot is active, and the values it shows.
   #copilotNotice = null
   #noticeSignature = null
-  #typingSentAt = 0
-  #typingTimer = null
+  #typing
   #stops = []
 
   // Callbacks: `onSent()`, `onContinue()` (Alt+Enter, as in SillyTavern), and `onEditLast()`, which returns whether a message can be edited.
@@ -64,6 +61,7 @@ export default class Composer {
   mount() {
     const { store, drafts } = this.#parts
     this.#conversationId = store.openConversation.conversationId
+    this.#typing = new TypingNotifier((active) => this.#parts.conversation.typing(this.#conversationId, active))
     this.#build()
     this.#pictures.mount()
     this.#field.value = drafts.read(this.#conversationId)
@@ -79,7 +77,7 @@ export default class Composer {
   }
 
   unmount() {
-    this.#sendTyping(false)
+    this.#typing.update(false)
     this.#slowMode.stop()
     this.#pictures.unmount()
     for (const stop of this.#stops) stop()
@@ -223,7 +221,7 @@ export default class Composer {
     this.#copilotNotice = shown && copilotNotice(this.#parts, copilot, membership.display_name)
     if (this.#copilotNotice) {
       this.#togglePanel(false)
-      this.#sendTyping(false)
+      this.#typing.update(false)
       this.#root.append(this.#copilotNotice)
     } else this.#box.hidden = false
     if (hadFocus) (this.#copilotNotice?.querySelector("button:last-of-type") ?? this.#field).focus()
@@ -294,7 +292,7 @@ export default class Composer {
     this.#resize()
     this.#update()
     this.#mentions.update()
-    this.#sendTyping(this.#field.value.trim() !== "")
+    this.#typing.update(this.#field.value.trim() !== "")
   }
 
   // For browsers without `field-sizing`.
@@ -306,7 +304,7 @@ export default class Composer {
 
   #onBlur() {
     this.#mentions.close()
-    this.#sendTyping(false)
+    this.#typing.update(false)
   }
 
   // Returns the other active members.
@@ -368,7 +366,7 @@ export default class Composer {
     this.#field.value = ""
     this.#parts.drafts.clear(this.#conversationId)
     this.#resize()
-    this.#sendTyping(false)
+    this.#typing.update(false)
     this.#update()
     if (!isOnlyName) this.#callbacks.onSent()
     this.#field.focus()
@@ -383,18 +381,5 @@ export default class Composer {
     await this.#parts.conversation.stop().catch((error) => this.#parts.toasts.error(error))
     this.#stop.disabled = false
     this.#field.focus()
-  }
-
-  #sendTyping(active) {
-    clearTimeout(this.#typingTimer)
-    if (!active) {
-      if (this.#typingSentAt > 0) this.#parts.conversation.typing(this.#conversationId, false)
-      this.#typingSentAt = 0
-      return
-    }
-    this.#typingTimer = setTimeout(() => this.#sendTyping(false), STOPS_TYPING_AFTER_MS)
-    if (Date.now() - this.#typingSentAt < SEND_TYPING_EVERY_MS) return
-    this.#typingSentAt = Date.now()
-    this.#parts.conversation.typing(this.#conversationId, true)
   }
 }
