@@ -2,10 +2,11 @@
 //! MCP servers), and of the concurrent execution of several calls.
 //!
 //! Read `tool` (the trait), `builtin` and `mcp` (the tools), `registry` (the available tools),
-//! `tool_settings` (which tools characters may call), `executor` (concurrent execution) and
+//! `tool_settings` (which tools characters may call), `dice_roll` (dice of the tool and of people), `executor` (concurrent execution) and
 //! `ordered_output` (orders the updates of concurrent calls).
 
 pub mod builtin;
+pub mod dice_roll;
 pub mod executor;
 pub mod mcp;
 pub mod ordered_output;
