@@ -22,6 +22,11 @@ use crate::db::string_enum::string_enum;
 use crate::personas::message_persona::{MessagePersona, MessagePersonaView};
 use crate::spaces::membership;
 
+/// The metadata key of a text that a person wrote in the name of a character: the name of the person.
+pub const POSTED_BY_KEY: &str = "posted_by";
+/// The metadata key of dice that the server rolled: their notation, each result and the total.
+pub const ROLL_KEY: &str = "roll";
+
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "messages")]
 pub struct Model {
@@ -240,6 +245,8 @@ pub struct MessageView {
     pub edited_by: Option<MembershipId>,
     pub created_at: Timestamp,
     pub rev: i64,
+    /// Details of the shown text. `posted_by`: the person who wrote it in the name of a character. `roll`:
+    /// the dice that the server rolled, as `notation`, `dice`, `added` and `total`.
     #[schema(value_type = Object)]
     pub metadata: Json,
 }

@@ -263,8 +263,8 @@ pub(super) fn scheduled(id: ConversationId) -> sea_orm::Select<Entity> {
         .filter(Expr::cust(SCHEDULED))
 }
 
-/// Returns whether the timeline contains only greetings: assistant messages without a run. Messages out
-/// of character do not count.
+/// Returns whether the timeline contains only greetings: assistant messages without a run that no person
+/// wrote. Messages out of character do not count.
 ///
 /// Reads at most [`MAX_GREETINGS`] messages, hidden ones included.
 pub async fn has_only_greetings(
@@ -284,7 +284,20 @@ pub async fn has_only_greetings(
         )
         .one(db)
         .await?;
-    Ok(other_message.is_none())
+    if other_message.is_some() {
+        return Ok(false);
+    }
+    let metadata: Vec<serde_json::Value> = Entity::find()
+        .filter(Column::ConversationId.eq(row.id))
+        .filter(Column::IsOoc.eq(false))
+        .select_only()
+        .column(Column::Metadata)
+        .into_tuple()
+        .all(db)
+        .await?;
+    Ok(metadata
+        .iter()
+        .all(|it| it.get(message::POSTED_BY_KEY).is_none()))
 }
 
 /// Returns the authors of all messages, hidden ones included. Used for timelines with only

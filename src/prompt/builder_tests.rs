@@ -109,6 +109,7 @@ pub fn solo() -> PromptContext {
         n_user_turns: 1,
         allows_other_speakers: false,
         continuation: None,
+        continue_request: None,
         impersonation_request: None,
         n_swipes: None,
         picture_cost: None,

@@ -65,6 +65,8 @@ pub struct PromptContext {
     pub allows_other_speakers: bool,
     /// The message that the model continues; `None`: it writes a new one.
     pub continuation: Option<Continuation>,
+    /// A user's instruction for the continuation.
+    pub continue_request: Option<String>,
     /// A user's instruction for the text that the model writes for them.
     pub impersonation_request: Option<String>,
     /// The instructions of a `/v1` request. Macros in it are not expanded.

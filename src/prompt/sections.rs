@@ -143,13 +143,22 @@ impl Sections<'_> {
         self.system_block(BlockKind::GroupNudge, "Group nudge", nudge)
     }
 
-    /// Returns the instruction to continue the newest message, if the prompt does not end with it.
+    /// Returns the instruction to continue the newest message, if the prompt does not end with it, and
+    /// the user's request, in which macros are not expanded.
     pub fn continue_nudge(&self) -> Option<PromptBlock> {
-        let needs_one = (self.context.continuation).is_some_and(|it| !it.is_prefill);
+        let continuation = self.context.continuation?;
         let nudge = &self.context.preset.texts.continue_nudge_prompt;
         self.environment.set_field("Continue nudge");
-        let nudge = needs_one.then(|| self.expand_text(nudge))?;
-        self.system_block(BlockKind::ContinueNudge, "Continue nudge", nudge)
+        let mut text = match continuation.is_prefill {
+            true => String::new(),
+            false => self.expand_text(nudge),
+        };
+        if let Some(instruction) = &self.context.continue_request {
+            let user = &self.cards.bindings.user;
+            text += &format!("\n[{user} asks for this: {instruction}]");
+        }
+        let text = text.trim().to_owned();
+        self.system_block(BlockKind::ContinueNudge, "Continue nudge", text)
     }
 
     /// Returns the instruction to write for a user, with their request. Macros in the request are

@@ -16,7 +16,8 @@ use crate::runs::execution::{approval_wait, candidates};
 use crate::runs::scheduling::command::{
     Command, CommandError, ForcedTurn, SlotsEdit, VersionRequest,
 };
-use crate::runs::scheduling::messages::new_post::NewPost;
+use crate::runs::scheduling::messages::narration;
+use crate::runs::scheduling::messages::new_post::{NewPost, PostKind};
 use crate::runs::scheduling::scheduler::StepResult;
 use crate::runs::scheduling::state::post_persona;
 use crate::runs::scheduling::{scheduler, space_changes};
@@ -60,12 +61,14 @@ impl RunEngine {
     }
 
     /// Appends a message of `author` and lets the scheduler decide who answers. Its persona, its text
-    /// without the prefix that names the persona, and its token count are filled in here.
+    /// without the prefix that names the persona, the result of dice, and its token count are filled in
+    /// here.
     ///
     /// # Errors
     /// Returns `StorageFull`, or `Rejected` with `GenerationLocked`, `CopilotActive`,
     /// `SpaceArchived`, `ClientIdReused`, `UnknownMention`, `UnknownReplyTarget`,
-    /// `UnknownAudience`, `UnknownPersona`, `BlankMessage`, `NameTaken`, `SlowMode`, `Forbidden` or `NotFound`.
+    /// `UnknownAudience`, `UnknownSpeaker`, `UnknownPersona`, `BlankMessage`, `NameTaken`, `SlowMode`,
+    /// `Forbidden` or `NotFound`.
     pub async fn post(
         &self,
         conversation: ConversationId,
@@ -74,9 +77,15 @@ impl RunEngine {
     ) -> Result<PostResult, EngineError> {
         base::fail_point!("post.begin", ?);
         let db = self.context.db.reader();
-        let mut post = post_persona::choose(db, conversation, author, post).await?;
+        let mut post = match post.kind {
+            PostKind::Own | PostKind::Roll(_) => {
+                post_persona::choose(db, conversation, author, post).await?
+            }
+            PostKind::Narrator | PostKind::Character(_) => post,
+        };
+        narration::fill_in(&mut post, author, &mut rand::rng());
         let client_id = post.client_id.as_deref();
-        self.require_quota(conversation, author.id, &post.content, client_id)
+        self.require_quota(conversation, post.shown_author(), &post.content, client_id)
             .await?;
         post.token_count = self.count_tokens(post.content.clone()).await?;
         let done = self

@@ -370,6 +370,7 @@ pub async fn reply_to_branch_tail(
         Err(EngineError::Rejected(CommandError::NothingToRegenerate)) => {
             let viewer = Viewer::Server; // the branch was created for one who sees its last message
             let again = Command::Regenerate(VersionRequest {
+                instruction: None,
                 message: None,
                 by,
                 viewer,

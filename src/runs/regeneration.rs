@@ -282,6 +282,7 @@ impl RunEngine {
         by: Requester,
     ) -> Result<RegenerationPlan, EngineError> {
         let again = Command::Regenerate(VersionRequest {
+            instruction: None,
             message,
             by: by.name.clone(),
             viewer: by.viewer,

@@ -245,6 +245,7 @@ impl HistoryRows {
             expected_last_message_id: ids.message(run.expected_last_seq),
             skipped_because: run.skipped_because,
             in_place: run.in_place,
+            instruction: None,
             prompt: run.figures,
         };
         self.runs.push(run::Model {

@@ -101,7 +101,9 @@ fn block<'a>(
     };
     // A tool call without text needs no name.
     let has_content = !line.text.trim().is_empty() || !line.pictures.is_empty();
-    let is_named = wants_name && !name.is_empty() && has_content;
+    // A narrator speaks under no name.
+    let is_narrator = line.role == message::MessageRole::System;
+    let is_named = wants_name && !is_narrator && !name.is_empty() && has_content;
     let is_in_text = is_named && names == NamesBehavior::InText;
     let begins = line.text.trim_start().strip_prefix(name);
     let is_there = begins.is_some_and(|it| it.starts_with(':'));

@@ -298,6 +298,7 @@ pub(super) fn empty_context(speaking: &SpeakerContext<'_>, preset: Preset) -> Pr
         n_user_turns: 1,
         allows_other_speakers: false,
         continuation: None,
+        continue_request: None,
         impersonation_request: None,
         n_swipes: None,
         picture_cost: speaking.provider.picture_cost(),

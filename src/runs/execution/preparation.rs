@@ -115,6 +115,7 @@ pub async fn prepare(
         message: it.id,
         is_prefill: false,
     });
+    prompt.continue_request.clone_from(&run.debug.instruction);
     let is_character = prompt
         .find_speaker()
         .is_some_and(PromptMember::is_character);
@@ -287,6 +288,7 @@ async fn prepare_with_provider(
     }
     if let Some(mut public) = public {
         public.continuation = prompt.continuation;
+        public.continue_request.clone_from(&prompt.continue_request);
         let (_, public) = build_prompt(context, public)
             .await
             .map_err(internal_failure)?;

@@ -128,10 +128,7 @@ impl Command {
     /// Returns the memberships that the command names.
     pub fn referenced_members(&self) -> Vec<MembershipId> {
         match self {
-            Self::MessagePosted(post) => {
-                let audience = post.requested.audience.members();
-                [&[post.author], post.mentions.as_slice(), audience].concat()
-            }
+            Self::MessagePosted(post) => post.referenced_members(),
             Self::ForceTalk(turn) => turn.referenced_members(),
             Self::CopilotStarted { membership } => vec![*membership],
             Self::EditQueue(edit) => edit.slots.iter().copied().flatten().collect(),
@@ -210,6 +207,8 @@ pub struct SlotsEdit {
 pub struct VersionRequest {
     /// `None`: the newest message that the person sees.
     pub message: Option<MessageId>,
+    /// What a continuation should contain.
+    pub instruction: Option<String>,
     /// The display name of the person; shown as the reason.
     pub by: String,
     pub viewer: Viewer,
@@ -346,6 +345,10 @@ pub enum CommandError {
     NothingShown,
     #[error("the audience is empty or names a member that is not in the space")]
     UnknownAudience,
+    #[error("the named speaker is no active character of the space")]
+    UnknownSpeaker,
+    #[error("a roll of dice cannot be edited")]
+    RollNotEditable,
     #[error("the client id was already used for another text")]
     ClientIdReused,
     /// The author must wait for this time.

@@ -325,6 +325,7 @@ pub fn replan(builder: &mut PlanBuilder, run: &run::Model, reason: run::RunReaso
         target_message_id: run.debug.target_message_id,
         expected_last_message_id: run.debug.expected_last_message_id,
         in_place: run.debug.in_place,
+        instruction: run.debug.instruction.clone(),
         ..Default::default()
     };
     let trigger = run.debug.trigger_message_id.map(MessageRef::Message);

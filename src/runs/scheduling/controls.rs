@@ -257,6 +257,9 @@ pub fn set_remembered(
 pub fn message_edited(builder: &mut PlanBuilder, edit: &MessageEdit) -> Result<(), CommandError> {
     regenerate::require_version(builder, Some(edit.expected_version))?;
     let subject = regenerate::require_editable(builder, edit.message)?;
+    if subject.metadata.get(message::ROLL_KEY).is_some() {
+        return Err(CommandError::RollNotEditable);
+    }
     if !subject.has_attachments && message_text::is_blank(&edit.content) {
         return Err(CommandError::NothingShown);
     }

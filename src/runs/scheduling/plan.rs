@@ -251,8 +251,8 @@ impl NewMessage {
     /// Returns the message of a post for an audience with a character, or for everyone.
     pub fn of_post(post: &NewPost, audience: Option<Audience>) -> Self {
         Self {
-            author: post.author,
-            role: message::MessageRole::User,
+            author: post.shown_author(),
+            role: post.kind.role(),
             content: post.content.clone(),
             token_count: post.token_count,
             client_id: post.client_id.clone(),
@@ -264,7 +264,7 @@ impl NewMessage {
             attachments: post.attachments.clone(),
             run: None,
             alternates: Vec::new(),
-            metadata: serde_json::json!({}),
+            metadata: post.metadata.clone(),
         }
     }
 }

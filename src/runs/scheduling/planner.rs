@@ -13,8 +13,8 @@ use base::ids::MembershipId;
 use crate::rounds::round;
 use crate::runs::scheduling::command::{Command, CommandError, ForcedTurn};
 use crate::runs::scheduling::director::speaker_chosen;
-use crate::runs::scheduling::messages::new_post::NewPost;
-use crate::runs::scheduling::messages::{greetings, out_of_character, post_audience};
+use crate::runs::scheduling::messages::new_post::{NewPost, PostKind};
+use crate::runs::scheduling::messages::{greetings, narration, out_of_character, post_audience};
 use crate::runs::scheduling::plan::{
     EnqueueRun, MessageRef, NewMessage, NewSlot, Plan, PlanChange,
 };
@@ -118,6 +118,9 @@ pub fn plan(
 fn post_message(builder: &mut PlanBuilder, post: &NewPost) -> Result<(), CommandError> {
     require_post_allowed(builder, post)?;
     let audience = post_audience::audience_of_post(builder, post)?;
+    if post.kind != PostKind::Own {
+        return narration::post(builder, post, audience);
+    }
     if post.is_out_of_character() {
         out_of_character::post(builder, post, audience);
         return Ok(());
@@ -341,6 +344,9 @@ mod human_turn_tests;
 #[cfg(test)]
 #[path = "planner_in_place_tests.rs"]
 mod in_place_tests;
+#[cfg(test)]
+#[path = "planner_narration_tests.rs"]
+mod narration_tests;
 #[cfg(test)]
 #[path = "planner_property_actions.rs"]
 mod property_actions;

@@ -252,6 +252,7 @@ pub fn force(speaker: MembershipId) -> Command {
 /// Returns Eve's request of a new version of this message, or of the newest.
 pub fn new_version(message: Option<i64>) -> VersionRequest {
     VersionRequest {
+        instruction: None,
         message: message.map(MessageId),
         by: "Eve".to_owned(),
         viewer: Viewer::Server,

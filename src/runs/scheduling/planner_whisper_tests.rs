@@ -268,6 +268,7 @@ fn a_whisper_of_others_is_no_newer_message() {
     fixture.state.space.reply_order = ReplyOrder::Manual;
     fixture.run_command(&whisper("Psst.", &[BOB])).unwrap();
     let of_reply = |viewer| VersionRequest {
+        instruction: None,
         message: None,
         by: "Zoe".to_owned(),
         viewer,
@@ -297,6 +298,7 @@ fn a_version_of_a_whispered_reply_has_its_audience_and_is_nobody_elses_to_reques
     let mut fixture = replied();
     let again = |viewer, message| {
         Command::Regenerate(VersionRequest {
+            instruction: None,
             message,
             by: "Eve".to_owned(),
             viewer,

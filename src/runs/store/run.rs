@@ -207,6 +207,9 @@ pub struct RunDebug {
     /// Whether a regenerate adds a version to a message that may have later messages.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub in_place: bool,
+    /// What a person asked a continuation to contain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instruction: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skipped_because: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

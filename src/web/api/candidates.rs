@@ -105,7 +105,11 @@ async fn charge_posts(app: &App, user: UserId, count: i64) -> ApiResult<()> {
     Ok(())
 }
 
-fn parse_instruction(text: String) -> ApiResult<Option<String>> {
+/// Returns the instruction of a user for a text; `None` if it is blank.
+///
+/// # Errors
+/// Returns 422 `invalid_value` when it is too long.
+pub fn parse_instruction(text: String) -> ApiResult<Option<String>> {
     let text = text.trim();
     match text.chars().count() <= MAX_INSTRUCTION_CHARS {
         true => Ok(Some(text.to_owned()).filter(|it| !it.is_empty())),

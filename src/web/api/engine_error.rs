@@ -68,6 +68,13 @@ fn rejection_error(refusal: &CommandError) -> ApiError {
             let message = "Name at least one active member of this space.";
             return ApiError::invalid_value("audience", message);
         }
+        CommandError::UnknownSpeaker => {
+            let message = "Must be an active character of this space.";
+            return ApiError::invalid_value("speaker_id", message);
+        }
+        CommandError::RollNotEditable => {
+            return ApiError::forbidden("A roll of dice cannot be edited.");
+        }
         CommandError::ClientIdReused => (
             422,
             "client_id_reused",

@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::runs::scheduling::command::VersionRequest;
 use crate::spaces::permissions::Action;
+use crate::web::api::candidates;
 use crate::web::api::conversation_actions::PlannedRun;
 use crate::web::api::engine_error::api_error;
 use crate::web::error::ApiResult;
@@ -23,6 +24,9 @@ use crate::web::extract::space_access;
 pub struct ContinueRequest {
     /// Defaults to the newest message, and must be the newest.
     message_id: Option<MessageId>,
+    /// What the continuation should contain.
+    #[schema(max_length = 2_000)]
+    instruction: Option<String>,
 }
 
 /// Continues the newest message, which a model wrote.
@@ -48,9 +52,11 @@ pub async fn continue_message(
 ) -> ApiResult<HttpResponse> {
     let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
     at.require_write(Action::Generate)?;
-    let message = body.read_or_default().await?.message_id;
+    let body = body.read_or_default().await?;
+    let instruction = body.instruction.map(candidates::parse_instruction);
     let request = VersionRequest {
-        message,
+        message: body.message_id,
+        instruction: instruction.transpose()?.flatten(),
         by: at.display_name(&caller),
         viewer: at.viewer(),
     };

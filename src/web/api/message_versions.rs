@@ -106,6 +106,7 @@ pub async fn regenerate(
         at.require_write(Action::EditAnyMessage)?;
         let viewer = at.viewer();
         let request = VersionRequest {
+            instruction: None,
             message,
             by,
             viewer,

@@ -14,10 +14,12 @@ use crate::conversations::{message, timeline};
 use crate::db::reading::page::{PageOf, PageQuery};
 use crate::personas::persona_choice::PersonaChoice;
 use crate::runs::reading::message_pages::MessageQuery;
-use crate::runs::scheduling::messages::new_post::{NewPost, RequestedAudience};
+use crate::runs::scheduling::messages::new_post::{NewPost, PostKind, RequestedAudience};
 use crate::runs::store::run_view::RunView;
 use crate::spaces::permissions::Action;
 use crate::web::api::engine_error::api_error;
+use crate::web::api::post_kinds;
+use crate::web::api::post_kinds::RequestedKind;
 use crate::web::encoded_page;
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
@@ -54,6 +56,10 @@ pub struct CreateMessage {
     persona_id: Option<Option<PersonaId>>,
     /// The message of this conversation that it answers. This mentions nobody.
     reply_to_id: Option<MessageId>,
+    /// As what it is posted; without it, as the caller's own text. No one replies to any other kind.
+    kind: Option<RequestedKind>,
+    /// The membership of the character in whose name it is posted; only with `kind` `character`.
+    speaker_id: Option<MembershipId>,
     /// Its pictures in their order: at most four that the caller has uploaded and not posted.
     #[serde(default)]
     #[schema(max_items = 4)]
@@ -157,6 +163,10 @@ fn around_alone_error() -> ApiError {
 
 /// Posts a message and lets the scheduler decide who replies.
 ///
+/// `kind` requires a role: `narrator` that of a member, `character` that of a moderator. The dice of a
+/// `roll` are the `content`, such as `2d6+3`; the server rolls them. None of these kinds has pictures or is
+/// out of character.
+///
 /// Repeating a request with the same `client_id`, text, `reply_to_id` and pictures returns the first
 /// response again, with status 200.
 #[utoipa::path(
@@ -193,6 +203,15 @@ pub async fn create(
     let body = body.read().await?;
     require_attachment_list(&body.attachment_ids)?;
     let text = parse_text_beside(&body.content, !body.attachment_ids.is_empty())?;
+    let kind = post_kinds::parse(body.kind, body.speaker_id, &text)?;
+    post_kinds::require_right(&at, kind)?;
+    if kind != PostKind::Own {
+        post_kinds::require_plain(
+            !body.attachment_ids.is_empty(),
+            body.is_ooc == Some(true),
+            body.persona_id.flatten().is_some() && !matches!(kind, PostKind::Roll(_)),
+        )?;
+    }
     let client_id = body.client_id.map(parse_client_id).transpose()?;
     // This also applies to a repeated post, whose mentions are not looked up again.
     if body.mentions.iter().any(|it| it.0 < 1) {
@@ -202,6 +221,7 @@ pub async fn create(
         ));
     }
     let mut post = NewPost {
+        kind,
         client_id,
         reply_to: body.reply_to_id,
         attachments: body.attachment_ids,

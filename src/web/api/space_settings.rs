@@ -9,6 +9,8 @@ use utoipa::ToSchema;
 
 use crate::accounts::name_schemas::TitleSchema;
 use crate::web::api::memory_fields::MemoryFields;
+use crate::web::api::quick_replies;
+use crate::web::api::quick_replies::QuickReply;
 use crate::web::api::setting_checks::{invalid_setting, require_model_name, require_range};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::deserialize;
@@ -45,6 +47,9 @@ pub struct KnownSettings {
     /// Spaces only: MCP servers whose tools its characters may call.
     #[schema(max_items = 8)]
     tool_servers: Option<Vec<McpServerSettings>>,
+    /// Spaces only: texts and commands that its members post with a button.
+    #[schema(max_items = 20)]
+    quick_replies: Option<Vec<QuickReply>>,
     /// Memberships of characters only: prompts contain only what was said since the character joined.
     #[serde(rename = "remembers_only_what_it_heard")]
     _remembers_only_what_it_heard: Option<bool>,
@@ -171,6 +176,7 @@ pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
             |it: ValidationError| invalid_setting(&format!("preset.{}", it.field), it.message);
         preset.validate().map_err(invalid)?;
     }
+    quick_replies::require_valid(known.quick_replies.as_deref().unwrap_or_default())?;
     for (at, server) in known.tool_servers.iter().flatten().enumerate() {
         let invalid = |field: &str, message: &str| {
             invalid_setting(&format!("tool_servers.{at}.{field}"), message.to_owned())
@@ -213,6 +219,7 @@ mod tests {
             "world_info": {"scan_depth": 2, "recursive": true},
             "preset": {"temperature": 0.7, "stop": ["\n"], "something_new": 1},
             "scenario_override": null,
+            "quick_replies": [{"label": "Look", "text": "/roll d20", "color": "red"}],
             "unheard_of": {"a": [1]},
         });
 
@@ -284,6 +291,26 @@ mod tests {
                 json!({"tool_servers": [{"label": "a", "url": "ftp://a.example"}]}),
                 422,
                 "settings.tool_servers.0.url",
+            ),
+            (
+                json!({"quick_replies": [{"label": "Look"}]}),
+                400,
+                "settings.quick_replies.0.text",
+            ),
+            (
+                json!({"quick_replies": [{"label": "Look", "text": "I look."}, {"label": " ", "text": "x"}]}),
+                422,
+                "settings.quick_replies.1.label",
+            ),
+            (
+                json!({"quick_replies": [{"label": "Look", "text": "x".repeat(2_001)}]}),
+                422,
+                "settings.quick_replies.0.text",
+            ),
+            (
+                json!({"quick_replies": vec![json!({"label": "a", "text": "b"}); 21]}),
+                422,
+                "settings.quick_replies",
             ),
             (json!({"memory": true}), 400, "settings.memory"),
             (

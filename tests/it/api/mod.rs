@@ -49,6 +49,7 @@ pub mod origins;
 pub mod out_of_character;
 pub mod pages_in_bytes;
 pub mod personas;
+pub mod post_kinds;
 mod presets;
 pub mod private_cards;
 pub mod prompts;

@@ -38,6 +38,7 @@ async fn answered_with(backend: TestBackend, policy: InputPolicy) -> EngineTest 
 /// Continues the tail.
 async fn continue_tail(app: &EngineTest) -> Result<RunView, EngineError> {
     let request = VersionRequest {
+        instruction: None,
         message: None,
         by: "Eve".to_owned(),
         viewer: Viewer::Server,

@@ -29,6 +29,7 @@ async fn texts(app: &EngineTest) -> Vec<String> {
 
 async fn regenerate_in_place(app: &EngineTest, target: &message::Model) {
     let request = VersionRequest {
+        instruction: None,
         message: Some(target.id),
         by: "Eve".to_owned(),
         viewer: Viewer::Server,

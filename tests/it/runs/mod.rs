@@ -35,6 +35,7 @@ pub mod memory_tasks;
 pub mod memory_tool;
 pub mod mentions;
 pub mod model_language;
+pub mod narration;
 pub mod order_of_events;
 pub mod out_of_character;
 pub mod pictures;

@@ -1,7 +1,8 @@
-//! Posts and marks of messages: what is posted, who sees it, the plans of messages that are out of
-//! character, and the checks of a post that need the database.
+//! Posts and marks of messages: what is posted, who sees it, the plans of narration and of messages that
+//! are out of character, and the checks of a post that need the database.
 
 pub mod greetings;
+pub mod narration;
 pub mod new_post;
 pub mod out_of_character;
 pub mod post_audience;

@@ -70,18 +70,19 @@ pub fn set_mark(
             true => before.as_ref().map(|it| it.id),
             false => Some(id),
         };
-        expect_tail(builder, tail.map(|it| it.id), new_tail);
+        expect_tail(builder, new_tail.map(MessageRef::Message));
     }
     Ok(())
 }
 
 /// Lets the queued run expect the new tail, if it expects the present one.
-fn expect_tail(builder: &mut PlanBuilder, tail: Option<MessageId>, new_tail: Option<MessageId>) {
+pub(super) fn expect_tail(builder: &mut PlanBuilder, tail: Option<MessageRef>) {
     let Some(run) = builder.queued.clone() else {
         return;
     };
-    if run.debug.expected_last_message_id.is_some() && run.debug.expected_last_message_id == tail {
-        let tail = new_tail.map(MessageRef::Message);
+    let present = builder.state.tail.as_ref().map(|it| it.id);
+    if run.debug.expected_last_message_id.is_some() && run.debug.expected_last_message_id == present
+    {
         builder.push(PlanChange::ExpectTail { run, tail });
     }
 }

@@ -31,9 +31,14 @@ pub fn audience_of_post(
         (_, None) => None,
     };
     match &post.requested.audience {
-        RequestedAudience::Inherited => Ok(answered),
+        RequestedAudience::Inherited => {
+            Ok(answered.and_then(|it| post.audience_with(it.members())))
+        }
         RequestedAudience::Everyone => Ok(None),
-        RequestedAudience::Only(members) => only(builder.state, members, post.author).map(Some),
+        RequestedAudience::Only(members) => {
+            only(builder.state, members, post.author)?;
+            Ok(post.audience_with(members))
+        }
     }
 }
 

@@ -31,7 +31,8 @@ pub async fn find_repeated(
         return Ok(None);
     };
     let conversation = state.conversation.id;
-    match timeline::find_by_client_id(tx, conversation, post.author, client_id).await? {
+    let shown = post.shown_author();
+    match timeline::find_by_client_id(tx, conversation, shown, client_id).await? {
         None => Ok(None),
         Some(first)
             if is_same_post(&first, post) && has_same_pictures(tx, &first, post).await? =>
@@ -63,7 +64,7 @@ async fn has_same_pictures(
 fn is_same_post(first: &message::Model, post: &NewPost) -> bool {
     let is_mark_changed = first.metadata.get(write_messages::OOC_CHANGED).is_some();
     let is_mark_same = post.is_ooc.is_none_or(|it| it == first.is_ooc);
-    post.requested.is_repeat_of(first)
+    post.is_repeat_of(first)
         && first.reply_to_message_id == post.reply_to
         && (is_mark_same || is_mark_changed)
 }

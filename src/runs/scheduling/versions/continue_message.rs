@@ -28,6 +28,7 @@ pub fn plan(builder: &mut PlanBuilder, request: &VersionRequest) -> Result<(), C
     let speaker = target.space_membership_id;
     let mut run = builder.new_run(speaker, run::RunKind::Continue, run::RunReason::Continue);
     run.debug.target_message_id = Some(target.id);
+    run.debug.instruction.clone_from(&request.instruction);
     run.debug.chosen_because = Some(format!("continued by {}", request.by));
     builder.enqueue(EnqueueRun {
         run,
