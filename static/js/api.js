@@ -115,7 +115,8 @@ export default class Api {
     (await this.#get(`/messages/${id}/swipes${search({ after: position - 1, limit: 1 })}`)).data[0]
   selectSwipe = (id, position) => this.#patch(`/messages/${id}/swipe?html=true`, { position })
   revisions = (id) => this.#get(`/messages/${id}/revisions`)
-  continueMessage = (id, messageId) => this.#post(`/conversations/${id}/continue`, { message_id: messageId })
+  continueMessage = (id, messageId, instruction) =>
+    this.#post(`/conversations/${id}/continue`, { message_id: messageId, ...(instruction && { instruction }) })
   // With `inPlace` later messages stay, and no branch is created.
   regenerate = (id, messageId, inPlace) =>
     this.#post(`/conversations/${id}/regenerate`, { message_id: messageId, ...(inPlace && { in_place: true }) })

@@ -190,7 +190,7 @@ async fn marks(evening: &mut Evening) {
         .write(FIELD, "What do you think, @Ro")
         .await;
     evening.pages[ANN]
-        .click_text(".mentions:not([hidden]) .mentions__option", "Rook")
+        .click_text(".completions:not([hidden]) .completions__option", "Rook")
         .await;
     evening.pages[ANN].click("[aria-label=Send]").await;
     evening.until_all_see(2).await;

@@ -10,6 +10,7 @@ mod auto_mode;
 mod browser;
 mod browser_history;
 mod cards;
+mod commands;
 mod content;
 mod continue_message;
 mod copilot;

@@ -11,7 +11,7 @@ use crate::support::http_client::expect;
 use crate::test_server::{TestServer, list, manual};
 
 const OOC: &str = ".composer__ooc";
-const MENTIONS: &str = ".mentions:not([hidden]) .mentions__option";
+const MENTIONS: &str = ".completions:not([hidden]) .completions__option";
 
 async fn written(page: &Page) -> Value {
     page.value(&format!("document.querySelector('{FIELD}').value"))

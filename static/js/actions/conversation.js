@@ -8,6 +8,8 @@ import { hasSwipes } from "../models/message/swipes.js"
 const PAGE = 60
 // The number of messages around the requested one.
 const PAGE_AROUND = 100
+// The most messages of one response.
+const MOST_AT_ONCE = 200
 
 export default class ConversationActions {
   #api
@@ -140,9 +142,9 @@ export default class ConversationActions {
     return job ? { job } : { conversationId }
   }
 
-  // The newest message is extended in its place.
-  continueMessage(message) {
-    return this.#api.continueMessage(this.#id, message.id)
+  // The newest message is extended in its place, with what the instruction asks for.
+  continueMessage(message, instruction = "") {
+    return this.#api.continueMessage(this.#id, message.id, instruction)
   }
 
   async branch(message) {
@@ -211,6 +213,13 @@ export default class ConversationActions {
   async page(conversationId, cursor) {
     const limit = cursor.around ? PAGE_AROUND : PAGE
     return this.#api.messages(conversationId, { ...cursor, limit })
+  }
+
+  // Resolves with the messages of the open conversation with these numbers, the first and the last included.
+  async messagesBetween({ from, to }) {
+    const limit = Math.min(to - from + 1, MOST_AT_ONCE)
+    const { data } = await this.#api.messages(this.#id, { after: from - 1, before: to + 1, limit })
+    return data
   }
 
   async markRead(seq, id = this.#id) {

@@ -1,4 +1,5 @@
 // Spaces and conversations: load, open, create, rename, delete.
+import { withQuickReplies } from "../models/conversation/quick_replies.js"
 import { withTools } from "../models/characters/tools.js"
 
 export default class SpaceActions {
@@ -92,6 +93,12 @@ export default class SpaceActions {
   // Sets the tools that the characters of a space may call: `{ uses, servers }`.
   async changeTools(space, tools) {
     const settings = withTools(space.settings, tools)
+    await this.changeSpace(space, { settings, settings_version: space.settings_version })
+  }
+
+  // Sets the texts and commands that members post with a button.
+  async changeQuickReplies(space, replies) {
+    const settings = withQuickReplies(space.settings, replies)
     await this.changeSpace(space, { settings, settings_version: space.settings_version })
   }
 

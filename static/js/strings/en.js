@@ -4,6 +4,7 @@
 import admin from "./en/admin.js"
 import cards from "./en/cards.js"
 import chats from "./en/chats.js"
+import commands from "./en/commands.js"
 import copilot from "./en/copilot.js"
 import docs from "./en/docs.js"
 import entrance from "./en/sign_in.js"
@@ -50,6 +51,7 @@ export default {
   ...spaces,
   ...talk,
   ...chats,
+  ...commands,
   ...copilot,
   ...panel,
   ...prompts,

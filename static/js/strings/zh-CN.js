@@ -72,6 +72,7 @@
 import admin from "./zh-CN/admin.js"
 import cards from "./zh-CN/cards.js"
 import chats from "./zh-CN/chats.js"
+import commands from "./zh-CN/commands.js"
 import copilot from "./zh-CN/copilot.js"
 import docs from "./zh-CN/docs.js"
 import entrance from "./zh-CN/sign_in.js"
@@ -118,6 +119,7 @@ export default {
   ...spaces,
   ...talk,
   ...chats,
+  ...commands,
   ...copilot,
   ...panel,
   ...prompts,

@@ -1,5 +1,5 @@
 // Decides where a day begins and which messages form a group: consecutive messages of one author under
-// one persona and for one audience, at most five minutes apart.
+// one persona or as narrator, and for one audience, at most five minutes apart.
 import { isSamePersona } from "../personas/personas.js"
 import { audienceOf, isSameAudience } from "../whispers/audience.js"
 
@@ -15,7 +15,10 @@ export function group(entries) {
 }
 
 function isSameGroup(before, entry) {
-  const isSameSpeaker = before.authorId === entry.authorId && isSamePersona(before.persona, entry.persona)
+  const isSameSpeaker =
+    before.authorId === entry.authorId &&
+    (before.isNarrator ?? false) === (entry.isNarrator ?? false) &&
+    isSamePersona(before.persona, entry.persona)
   const isForSame = isSameAudience(audienceOf(before), audienceOf(entry))
   return isSameSpeaker && isForSame && Math.abs(entry.at - before.at) <= SAME_GROUP_MS
 }

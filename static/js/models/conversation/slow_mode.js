@@ -25,6 +25,6 @@ export default class SlowMode {
 }
 
 function isPostOf(membership, message) {
-  const isPost = message.role === "user" && message.conversation_run_id === null
+  const isPost = message.role !== "assistant" && message.conversation_run_id === null
   return isPost && message.space_membership_id === membership.id
 }

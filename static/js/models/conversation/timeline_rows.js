@@ -1,6 +1,7 @@
 // The rows of the timeline: days, the end of the summary, the unread mark, messages, pending messages and the
 // streamed text, at the end or in the place of its target. Every row has a key, which it keeps when its kind
 // changes.
+import { isNarrator } from "../message/narration.js"
 import { group } from "./message_grouping.js"
 
 // `unreadAfter` is the last seq that the user had read when the conversation was opened.
@@ -26,6 +27,7 @@ function ofMessage(conversation, message) {
     ...(isRewritten ? { kind: "stream", stream: conversation.stream, audience: message.audience } : { kind: "message", message }),
     key: conversation.timeline.keyOf(message),
     authorId: message.space_membership_id,
+    isNarrator: isNarrator({ message }),
     persona: message.persona ?? null,
     at: Date.parse(message.created_at),
     seq: message.seq,
@@ -37,7 +39,8 @@ function ofEntry(conversation, entry, myMembershipId) {
     kind: "pending",
     key: conversation.keyForClientId(entry.clientId),
     entry,
-    authorId: myMembershipId,
+    authorId: entry.fields?.speaker_id ?? myMembershipId,
+    isNarrator: isNarrator({ entry }),
     persona: entry.persona ?? null,
     at: entry.createdAt,
   }

@@ -12,7 +12,9 @@ export function isOocText(text) {
 // Whether a message of the server, or an entry of the outbox, is out of character.
 export function isOoc({ message, entry }) {
   if (message) return message.is_ooc === true
-  return entry ? (entry.fields?.is_ooc ?? isOocText(entry.content)) : false
+  // The text of a narrator or a character is never out of character.
+  if (!entry || entry.fields?.kind) return false
+  return entry.fields?.is_ooc ?? isOocText(entry.content)
 }
 
 // Only messages that people wrote can be out of character.

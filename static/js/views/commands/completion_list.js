@@ -1,45 +1,40 @@
-// The list of people and characters that opens with `@` above the composer. Arrow keys, Enter, Tab, Esc,
-// pointer and touch.
-import { bdi, el, replace } from "../../base/dom.js"
-import { t } from "../../base/i18n.js"
-import { insertMention, matching, mentionedIds, queryAt } from "../../models/conversation/mentions.js"
-import { avatar } from "../components/avatar.js"
+// The list above the composer that completes what is being written at the caret: the members after `@`, and
+// the commands after `/`. Arrow keys, Enter, Tab, Esc, pointer and touch.
+import { el, replace } from "../../base/dom.js"
 
 const MOST = 30
-const LIST_ID = "mention-list"
+const LIST_ID = "completion-list"
 
-export default class MentionList {
+export default class CompletionList {
+  node
   #field
-  #members
+  #sources
   #onPick
-  #node = el("ul", { class: "mentions", id: LIST_ID, role: "listbox", "aria-label": t("mentions.label"), hidden: true })
+  #list = el("ul", { class: "completions__list", id: LIST_ID, role: "listbox" })
+  #note = el("p", { class: "completions__note" })
   #options = []
   #active = 0
+  // The source of the shown options, and what they complete.
+  #source = null
   #query = null
-  // The start of a mention whose list was closed with Esc.
+  // The start of a text whose list was closed with Esc.
   #closedAt = null
-  // The chosen members, with the names under which they were inserted.
-  #chosen = []
 
-  // `members()` returns those that can be mentioned; `onPick(text, caret)` changes the text of the field.
-  constructor(field, { members, onPick }) {
+  // Each source has `label` and `note` (or null), `queryAt(text, caret)`, which returns `{ start, query }` or
+  // null, `options(query)`, `isComplete(options, query)`, `content(option)` with the nodes and
+  // `data(option)` with the attributes of an option, and `insert(text, query, option)`, which returns
+  // `{ text, caret }`. `onPick(text, caret)` changes the text of the field.
+  constructor(field, sources, onPick) {
     this.#field = field
-    this.#members = members
+    this.#sources = sources
     this.#onPick = onPick
     field.setAttribute("aria-autocomplete", "list")
     field.setAttribute("aria-controls", LIST_ID)
+    this.node = el("div", { class: "completions", hidden: true }, this.#list, this.#note)
   }
 
-  get node() {
-    return this.#node
-  }
   get isOpen() {
-    return !this.#node.hidden
-  }
-
-  // Returns the ids of the chosen members whose name is in the text.
-  idsIn(text) {
-    return mentionedIds(text, this.#chosen)
+    return !this.node.hidden
   }
 
   // Actions
@@ -47,27 +42,26 @@ export default class MentionList {
   // Opens, updates or closes the list for the text before the caret.
   update() {
     const { value, selectionStart, selectionEnd } = this.#field
-    const query = selectionStart === selectionEnd ? queryAt(value, selectionStart) : null
+    const isCaret = selectionStart === selectionEnd
+    const found = isCaret && this.#sources.map((source) => ({ source, query: source.queryAt(value, selectionStart) }))
+    const { source, query } = (found || []).find((it) => it.query !== null) ?? {}
     if (query?.start !== this.#closedAt) this.#closedAt = null
-    const members = query && this.#closedAt === null ? matching(this.#members(), query.query).slice(0, MOST) : []
-    // A name that was just completed needs no list.
-    const isComplete = members.length === 1 && members[0].display_name === query.query
-    if (members.length === 0 || isComplete) return this.close()
+    const options = query && this.#closedAt === null ? source.options(query.query) : []
+    // What was just completed needs no list.
+    if (options.length === 0 || source.isComplete(options, query.query)) return this.close()
     const isSame = this.#query?.start === query.start && this.#query.query === query.query && this.isOpen
-    this.#query = query
-    if (!isSame) this.#show(members)
+    if (!isSame) this.#show(source, query, options)
+  }
+
+  // Shows all options of a source in place of what was written.
+  showAll(source, query) {
+    this.#show(source, query, source.options(""))
   }
 
   close() {
-    this.#node.hidden = true
+    this.node.hidden = true
     this.#query = null
     this.#field.removeAttribute("aria-activedescendant")
-  }
-
-  // Forgets the chosen members, because the message was sent.
-  reset() {
-    this.#chosen = []
-    this.close()
   }
 
   // Returns whether the list has handled the key.
@@ -89,44 +83,42 @@ export default class MentionList {
 
   // Private
 
-  #show(members) {
-    this.#options = members
+  #show(source, query, options) {
+    this.#source = source
+    this.#query = query
+    this.#options = options.slice(0, MOST)
+    this.#list.setAttribute("aria-label", source.label)
     replace(
-      this.#node,
-      members.map((member, index) => this.#option(member, index)),
+      this.#list,
+      this.#options.map((option, index) => this.#option(option, index)),
     )
-    this.#node.hidden = false
+    replace(this.#note, source.note)
+    this.#note.hidden = !source.note
+    this.node.hidden = false
     this.#activate(0)
   }
 
-  #option(member, index) {
-    const { display_name: name, avatar_url: url, kind } = member
+  #option(option, index) {
     const on = {
       // The field keeps the focus.
       pointerdown: (event) => event.preventDefault(),
-      click: () => this.#pick(member),
+      click: () => this.#pick(option),
     }
-    return el(
-      "li",
-      { class: "mentions__option", id: `${LIST_ID}-${index}`, role: "option", "data-member": member.id, on },
-      avatar({ name, url, size: "small" }),
-      bdi(name, "truncate grow"),
-      el("span", { class: "mentions__kind" }, kind === "character" ? t("mentions.character") : t("mentions.person")),
-    )
+    const attributes = { class: "completions__option", id: `${LIST_ID}-${index}`, role: "option" }
+    return el("li", { ...attributes, ...this.#source.data(option), on }, this.#source.content(option))
   }
 
   #activate(index) {
     this.#active = index
-    ;[...this.#node.children].forEach((node, at) => {
+    ;[...this.#list.children].forEach((node, at) => {
       node.setAttribute("aria-selected", String(at === index))
       if (at === index) node.scrollIntoView({ block: "nearest" })
     })
     this.#field.setAttribute("aria-activedescendant", `${LIST_ID}-${index}`)
   }
 
-  #pick({ id, display_name: name }) {
-    const { text, caret } = insertMention(this.#field.value, this.#query, name)
-    this.#chosen.push({ id, name })
+  #pick(option) {
+    const { text, caret } = this.#source.insert(this.#field.value, this.#query, option)
     this.close()
     this.#onPick(text, caret)
   }

@@ -1,17 +1,20 @@
-// The composer: drafts, Enter, Send and Stop.
+// The composer: drafts, Enter, Send and Stop, commands.
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
-import { describeCopilot, locksComposer } from "../../models/conversation/copilot.js"
 import { CONVERSATION_EVENTS } from "../../models/conversation/open_conversation.js"
 import { may } from "../../models/members/rights.js"
-import { readPrefix } from "../../models/personas/personas.js"
+import CommandRunner from "../commands/command_runner.js"
+import CommandSource from "../commands/command_source.js"
+import CompletionList from "../commands/completion_list.js"
+import MentionSource from "../commands/mention_source.js"
+import QuickReplyBar from "../commands/quick_reply_bar.js"
 import { iconButton } from "../components/button.js"
-import { copilotNotice } from "./copilot_notice.js"
 import ComposerCounter, { isTooLong } from "./composer_counter.js"
+import ComposerLock from "./composer_lock.js"
 import ComposerPictures from "./composer_pictures.js"
 import ComposerQuote from "./composer_quote.js"
+import ComposerSubmission from "./composer_submission.js"
 import CopilotPanel from "./copilot_panel.js"
-import MentionList from "./mention_list.js"
 import PersonaSwitch from "./persona_switch.js"
 import SlowModeNotice from "./slow_mode_notice.js"
 import TypingNotifier from "./typing_notifier.js"
@@ -37,19 +40,23 @@ export default class Composer {
   #copilotButton
   #oocButton
   #slowMode
+  #completions
   #mentions
+  #commandSource
+  // Why a command was not run; announced.
+  #refusal = el("p", { class: "composer__refusal", id: "composer-command", role: "alert", hidden: true })
+  #quickReplies
   #personaSwitch
-  // The personas are loaded with the first input, and once more for a text that may name one.
+  #submission
+  // The personas are loaded with the first input.
   #hasLoadedPersonas = false
-  #hasAskedForPersonas = false
   #copilotPanel
-  // The notice that replaces the box while the copilot is active, and the values it shows.
-  #copilotNotice = null
-  #noticeSignature = null
+  #lock
   #typing
   #stops = []
 
-  // Callbacks: `onSent()`, `onContinue()` (Alt+Enter, as in SillyTavern), and `onEditLast()`, which returns whether a message can be edited.
+  // Callbacks: `onSent()`, `onContinue()` (Alt+Enter, as in SillyTavern), `onBranch(message)`, which returns a
+  // promise, and `onEditLast()`, which returns whether a message can be edited.
   constructor(root, parts, callbacks) {
     this.#root = root
     this.#parts = parts
@@ -96,9 +103,9 @@ export default class Composer {
       input: () => this.#onInput(),
       keydown: (event) => this.#onKey(event),
       blur: () => this.#onBlur(),
-      click: () => this.#mentions.update(),
+      click: () => this.#completions.update(),
     }
-    const label = { "aria-label": t("composer.field"), "aria-describedby": "composer-whisper composer-slow composer-count" }
+    const label = { "aria-label": t("composer.field"), "aria-describedby": "composer-whisper composer-command composer-slow composer-count" }
     const enter = TOUCH.matches ? "enter" : "send"
     this.#field = el("textarea", {
       class: "composer__field",
@@ -132,26 +139,49 @@ export default class Composer {
       () => this.#parts.store.serverClock.now(),
       () => this.#update(),
     )
-    this.#mentions = new MentionList(this.#field, {
-      members: () => this.#mentionable(),
-      onPick: (text, caret) => this.#setText(text, caret),
+    const commands = new CommandRunner(this.#parts, {
+      onBranch: (message) => this.#callbacks.onBranch(message),
+      onImpersonate: (instruction) => this.#impersonate(instruction),
     })
+    this.#mentions = new MentionSource(() => this.#mentionable())
+    this.#commandSource = new CommandSource(() => commands.commands)
+    const sources = [this.#commandSource, this.#mentions]
+    this.#completions = new CompletionList(this.#field, sources, (text, caret) => this.#setText(text, caret))
+    this.#quickReplies = new QuickReplyBar((text) => this.#submission.submit(text, false))
     this.#personaSwitch = new PersonaSwitch(this.#parts)
     this.#pictures = new ComposerPictures(this.#parts, this.#conversationId, () => this.#update())
+    this.#submission = new ComposerSubmission(this.#parts, this.#conversationId, {
+      whisper: this.#whisper,
+      mentions: this.#mentions,
+      pictures: this.#pictures,
+      personaSwitch: this.#personaSwitch,
+      commands,
+      isOoc: () => this.#isOoc,
+      isClosed: () => this.#lock.isLocked || this.#slowMode.isWaiting,
+      typed: () => this.#field.value,
+      onChange: () => this.#update(),
+      onRefused: (refusal, isTyped) => this.#refuse(refusal, isTyped),
+      onSent: (isTyped) => this.#onSent(isTyped),
+      onChosen: (isTyped) => (isTyped ? this.#clear() : this.#update()),
+      onRun: () => this.#empty(),
+    })
     const buttons = [this.#whisper.button, this.#pictures.button, this.#oocButton, this.#copilotButton]
     this.#quote = new ComposerQuote(() => this.#removeQuote())
     this.#box = el(
       "div",
       { class: "composer__box", on: { keydown: (event) => this.#onBoxKey(event) } },
       this.#copilotPanel.node,
-      this.#mentions.node,
+      this.#completions.node,
       this.#whisper.node,
       this.#quote.node,
       this.#pictures.node,
+      this.#refusal,
+      this.#quickReplies.node,
       el("div", { class: "composer__row" }, this.#personaSwitch.node, ...buttons, this.#field, this.#stop, this.#send),
       this.#slowMode.node,
       this.#counter.node,
     )
+    this.#lock = new ComposerLock(this.#root, this.#box, this.#parts, () => this.#onCopilot())
     replace(this.#root, this.#box)
   }
 
@@ -183,11 +213,7 @@ export default class Composer {
   #update() {
     const { store } = this.#parts
     if (!store.openConversation) return
-    const closed = this.#closedReason()
-    const isCopilotActive = closed === null && this.#updateCopilotNotice()
-    this.#box.hidden = closed !== null || isCopilotActive
-    this.#root.querySelector(".composer__closed")?.remove()
-    if (closed) this.#root.append(el("p", { class: "composer__closed" }, closed))
+    this.#lock.update()
     const isRunning = store.openConversation.isRunning && may(store.openSpace?.my_role, "control")
     const isEmpty = this.#field.value.trim() === "" && this.#pictures.isEmpty
     const focused = document.activeElement
@@ -198,34 +224,19 @@ export default class Composer {
     this.#send.hidden = isRunning && isEmpty
     this.#slowMode.show(this.#parts.conversation.slowUntil())
     this.#send.disabled =
-      isEmpty || isTooLong(this.#field.value) || this.#slowMode.isWaiting || !this.#canSendParts
+      isEmpty || this.#submission.isBusy || isTooLong(this.#field.value) || this.#slowMode.isWaiting || !this.#canSendParts
     if ((focused === this.#send && this.#send.hidden) || (focused === this.#stop && this.#stop.hidden))
       this.#field.focus()
     this.#counter.update(this.#field.value)
     this.#personaSwitch.update()
+    this.#quickReplies.update(store.openSpace?.settings)
     this.#quote.update(store.openConversation.replyTo)
     this.#copilotPanel.update()
   }
 
-  // Shows the copilot notice. Returns whether it is shown.
-  #updateCopilotNotice() {
-    const { store } = this.#parts
-    const { myMembership: membership, openConversation } = store
-    const { conversationId, queue } = openConversation
-    const copilot = describeCopilot({ membership, conversationId, state: queue.state })
-    const shown = locksComposer(copilot) ? JSON.stringify([copilot, membership.display_name]) : null
-    if (shown === this.#noticeSignature) return shown !== null
-    this.#noticeSignature = shown
-    const hadFocus = this.#root.contains(document.activeElement)
-    this.#copilotNotice?.remove()
-    this.#copilotNotice = shown && copilotNotice(this.#parts, copilot, membership.display_name)
-    if (this.#copilotNotice) {
-      this.#togglePanel(false)
-      this.#typing.update(false)
-      this.#root.append(this.#copilotNotice)
-    } else this.#box.hidden = false
-    if (hadFocus) (this.#copilotNotice?.querySelector("button:last-of-type") ?? this.#field).focus()
-    return shown !== null
+  #onCopilot() {
+    this.#togglePanel(false)
+    this.#typing.update(false)
   }
 
   #togglePanel(isOpen) {
@@ -276,22 +287,14 @@ export default class Composer {
     return t("composer.placeholder", { name: space?.name ?? "" })
   }
 
-  // Returns why the user cannot write, or null.
-  #closedReason() {
-    const { myMembership, openSpace, openRoster } = this.#parts.store
-    if (!openSpace || openRoster.active.length === 0) return null
-    if (openSpace.status === "archived") return t("composer.archived")
-    if (!myMembership) return t("composer.not_a_member")
-    return myMembership.participation === "observer" ? t("composer.observer") : null
-  }
-
   #onInput() {
     if (!this.#hasLoadedPersonas) this.#parts.personas.load().catch(() => {})
     this.#hasLoadedPersonas = true
     this.#parts.drafts.write(this.#conversationId, this.#field.value)
+    this.#refusal.hidden = true
     this.#resize()
     this.#update()
-    this.#mentions.update()
+    this.#completions.update()
     this.#typing.update(this.#field.value.trim() !== "")
   }
 
@@ -303,7 +306,7 @@ export default class Composer {
   }
 
   #onBlur() {
-    this.#mentions.close()
+    this.#completions.close()
     this.#typing.update(false)
   }
 
@@ -320,7 +323,7 @@ export default class Composer {
   }
 
   #onKey(event) {
-    if (this.#mentions.onKey(event)) return
+    if (this.#completions.onKey(event)) return
     // Safari reports 229 for the Enter that ends a composition.
     const isComposing = event.isComposing || event.keyCode === 229
     if (event.key === "Enter" && event.altKey && !isComposing) {
@@ -336,40 +339,49 @@ export default class Composer {
 
   #onSubmit = (event) => {
     event.preventDefault()
-    const content = this.#field.value
-    if (this.#send.disabled) return
-    if (this.#closedReason() || this.#copilotNotice) return
-    const { personas, conversation, store } = this.#parts
-    if (content.startsWith("=") && !store.personas && !this.#hasAskedForPersonas) {
-      // The text may begin with the name of a persona.
-      this.#hasAskedForPersonas = true
-      personas.load().catch(() => {}).finally(() => this.#root.requestSubmit())
-      return
-    }
-    // Without a text after it, the name of a persona only chooses the persona, and `/w Name` the audience.
-    const named = readPrefix(content, store.personas)
-    if (named) this.#personaSwitch.choose(named.persona)
-    const persona = named?.persona ?? personas.current
-    const whisper = this.#whisper.take(named?.text ?? content)
-    if (!whisper) return
-    const text = whisper.text
-    const mentions = this.#mentions.idsIn(text)
-    const fields = { ...whisper.fields, ...(this.#isOoc && { is_ooc: true }), ...(mentions.length > 0 && { mentions }) }
-    const isOnlyName = text.trim() === "" && this.#pictures.isEmpty
-    if (!isOnlyName && store.openConversation?.conversationId !== this.#conversationId) return
-    const attachments = isOnlyName ? [] : this.#pictures.take()
-    const isSent = isOnlyName || conversation.send(this.#conversationId, text, { persona, fields, attachments })
-    if (!isSent) return
+    if (!this.#send.disabled) this.#submission.submit(this.#field.value, true)
+  }
+
+  // Shows why a text was not sent, and the commands if it names none of them. The text stays.
+  #refuse({ error, word = null }, isTyped) {
+    replace(this.#refusal, error)
+    this.#refusal.hidden = false
+    if (!isTyped) return
+    this.#field.focus()
+    const start = this.#field.value.indexOf(`/${word}`)
+    if (word && start >= 0) this.#completions.showAll(this.#commandSource, { start, query: word })
+  }
+
+  // Empties the composer after a message was sent.
+  #clear() {
     this.#setOoc(false)
     this.#mentions.reset()
+    this.#completions.close()
     this.#togglePanel(false)
-    this.#field.value = ""
     this.#parts.drafts.clear(this.#conversationId)
+    this.#empty()
+    this.#field.focus()
+  }
+
+  #empty() {
+    this.#field.value = ""
+    this.#refusal.hidden = true
     this.#resize()
     this.#typing.update(false)
     this.#update()
-    if (!isOnlyName) this.#callbacks.onSent()
-    this.#field.focus()
+  }
+
+  #onSent(isTyped) {
+    this.#refusal.hidden = true
+    if (isTyped) this.#clear()
+    else this.#update()
+    this.#callbacks.onSent()
+  }
+
+  // Opens the suggestions and requests some.
+  async #impersonate(instruction) {
+    this.#togglePanel(true)
+    await this.#copilotPanel.suggest(instruction)
   }
 
   get #canSendParts() {

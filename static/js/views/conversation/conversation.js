@@ -56,6 +56,7 @@ export default class ConversationView {
       onSent: () => timeline.toEnd(),
       onEditLast: () => timeline.editMyLast(),
       onContinue: () => timeline.swipes.continueTail(),
+      onBranch: (message) => timeline.swipes.openBranch(message),
     })
     this.#presenceList = new PresenceList(this.#parts)
     this.#children = [

@@ -41,6 +41,12 @@ export default class CopilotPanel {
     this.node.querySelector("input, select, button").focus()
   }
 
+  // Requests suggestions that follow an instruction. Throws if the request is refused.
+  async suggest(instruction) {
+    this.#instruction.value = instruction
+    await this.#parts.copilot.suggest(Number(this.#count.value), instruction)
+  }
+
   close() {
     this.node.hidden = true
     if (!this.#parts.store.candidates?.isEmpty) this.#parts.copilot.clearCandidates()

@@ -6,6 +6,7 @@ import { showServerHtml } from "../../base/server_html.js"
 import { fullTime, timeOfDay } from "../../base/time.js"
 import { splitParagraphs } from "../../models/message/emphasis.js"
 import { audienceOf } from "../../models/whispers/audience.js"
+import { writerOf } from "../../models/message/narration.js"
 import { isOoc } from "../../models/message/out_of_character.js"
 import { languageOf } from "../../models/message/text_language.js"
 import { avatar, hueClass } from "../components/avatar.js"
@@ -115,6 +116,7 @@ export default class MessageView {
     const audience = audienceOf(row)
     const whisperTo = whisperedTo(this.#context.roster(), this.#context.myMembershipId(), audience, authorId)
     const common = { isOwn, isRemoved, whisperedTo: whisperTo }
+    if (row.isNarrator) return { name: t("message.narrator"), person, url: null, ...common }
     if (persona) return { name: persona.name, person, url: persona.avatar_url ?? null, ...common }
     return { name: person, person: null, url: member?.avatar_url ?? null, ...common }
   }
@@ -132,6 +134,7 @@ export default class MessageView {
     node.classList.toggle("message--starts", row.startsGroup)
     node.classList.toggle("message--excluded", message?.visibility === "excluded")
     node.classList.toggle("message--ooc", isOoc(row))
+    node.classList.toggle("message--narrator", row.isNarrator === true)
     node.classList.toggle("message--whisper", author.whisperedTo !== null)
     node.setAttribute("aria-label", labelOf(row, author))
     this.#whisper.update(author.whisperedTo)
@@ -150,10 +153,10 @@ export default class MessageView {
     const name = bdi(author.name, `message__author ${hueClass(author.name)}`)
     const time = el(
       "time",
-      { class: "message__time", datetime: new Date(row.at).toISOString(), title: fullTime(row.at) },
+      { class: "message__time", datetime: new Date(row.at).toISOString(), title: timeTitle(row) },
       timeOfDay(row.at),
     )
-    replace(this.#head, name, author.person && personBadge(author.person), row.kind === "stream" ? null : time)
+    replace(this.#head, name, author.person && personBadge(author.person, row.isNarrator), row.kind === "stream" ? null : time)
   }
 
   // Replaces the body only if its text has changed, so that selections are kept.
@@ -221,10 +224,15 @@ function labelOf(row, { name, whisperedTo: names }) {
   return isOoc(row) ? t("message.label_ooc", about) : t("message.label", about)
 }
 
-// The person behind a persona.
-function personBadge(person) {
-  const title = t("persona.played_by", { name: person })
+// The person behind a persona or the narrator.
+function personBadge(person, isNarrator) {
+  const title = t(isNarrator ? "message.written_by" : "persona.played_by", { name: person })
   return el("span", { class: "message__person", title }, bdi(person))
+}
+
+// The time, and the number of the message for commands.
+function timeTitle({ at, seq }) {
+  return seq ? t("message.time_and_seq", { time: fullTime(at), seq }) : fullTime(at)
 }
 
 function stateOf({ kind, entry }) {
@@ -232,10 +240,12 @@ function stateOf({ kind, entry }) {
   return kind === "stream" ? "streaming" : "final"
 }
 
-// Notes below a message: out of character, stopped, truncated, edited, excluded from prompts, not remembered.
+// Notes below a message: out of character, written by a person for a character, stopped, truncated, edited, excluded from prompts, not remembered.
 function notes(message) {
   const found = []
   if (isOoc({ message })) found.push(oocNote())
+  const writer = writerOf(message)
+  if (writer) found.push(note("edit", t("message.written_by", { name: writer })))
   if (message.metadata?.stopped) found.push(note("stop", t("message.stopped")))
   if (message.metadata?.truncated) found.push(note("alert", t("message.truncated")))
   if (message.edited_at)

@@ -8,6 +8,7 @@ import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { copyText } from "../../base/clipboard.js"
 import { may } from "../../models/members/rights.js"
+import { isRoll } from "../../models/message/narration.js"
 import { mayBeOoc } from "../../models/message/out_of_character.js"
 import { isCut, isWritten, mayComeFromRun } from "../../models/message/swipes.js"
 import { button, iconButton } from "../components/button.js"
@@ -261,7 +262,7 @@ export default class MessageTools {
   // The server refuses edits only while a run writes into this message.
   #mayEdit(message) {
     const { openConversation, openSpace } = this.#parts.store
-    if (isWritten(message, openConversation)) return false
+    if (isWritten(message, openConversation) || isRoll(message)) return false
     return this.#isMine(message) || may(openSpace?.my_role, "edit_any")
   }
 

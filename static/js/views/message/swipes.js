@@ -84,8 +84,12 @@ export default class Swipes {
   }
 
   async branch(message) {
-    const { conversation, toasts } = this.#parts
-    await conversation.branch(message).then(this.#follow, (error) => toasts.error(error))
+    await this.openBranch(message).catch((error) => this.#parts.toasts.error(error))
+  }
+
+  // As `branch`; throws if it cannot be created.
+  async openBranch(message) {
+    this.#follow(await this.#parts.conversation.branch(message))
   }
 
   // Moves by one swipe. Returns whether there is one.

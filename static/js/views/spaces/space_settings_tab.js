@@ -1,5 +1,5 @@
 // The Settings tab: description, replies, auto mode, preset, memory, summaries,
-// tools.
+// tools, quick replies.
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { may } from "../../models/members/rights.js"
@@ -8,6 +8,7 @@ import { form } from "../components/form.js"
 import { memorySettingsSection } from "../memories/memory_settings_section.js"
 import { presetChoice } from "../presets/preset_choice.js"
 import { summarySettingsSection } from "../summaries/summary_settings_section.js"
+import { quickRepliesSection } from "./quick_replies_section.js"
 import { confirmDeleteSpace } from "./space_dialogs.js"
 import { fieldsOf, groupsOf } from "./space_fields.js"
 import { toolsSection } from "./tools_section.js"
@@ -60,6 +61,7 @@ export default class SpaceSettingsTab {
       this.#memory(isMine),
       this.#summaries(isMine),
       this.#tools(isMine),
+      this.#quickReplies(isMine),
       may(this.#space.my_role, "delete_space") && this.#deletion(),
     )
   }
@@ -130,6 +132,18 @@ export default class SpaceSettingsTab {
     }
     const { settings } = this.#space
     const section = toolsSection(this.#parts, { settings, disabled: !mayChange, save })
+    return section
+  }
+
+  #quickReplies(mayChange) {
+    const save = async (replies) => {
+      await this.#parts.spaces.changeQuickReplies(this.#parts.store.openSpace, replies)
+      this.#space = this.#parts.store.openSpace
+      // Keeps the input in the other fields.
+      if (section.isConnected) section.replaceWith(this.#quickReplies(mayChange))
+    }
+    const { settings } = this.#space
+    const section = quickRepliesSection(this.#parts, { settings, disabled: !mayChange, save })
     return section
   }
 

@@ -66,6 +66,6 @@ function row({ id, display_name: name, avatar_url: url, kind }, ids, choose) {
     el("span", { class: "recipients__check" }, icon("check")),
     avatar({ name, url, size: "small" }),
     bdi(name, "truncate grow"),
-    el("span", { class: "mentions__kind" }, kind === "character" ? t("mentions.character") : t("mentions.person")),
+    el("span", { class: "completions__kind" }, kind === "character" ? t("mentions.character") : t("mentions.person")),
   )
 }

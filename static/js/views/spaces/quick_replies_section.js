@@ -1,0 +1,66 @@
+// The quick replies of the open space: their labels and texts, in the order of their buttons.
+import { el } from "../../base/dom.js"
+import { t } from "../../base/i18n.js"
+import { LONGEST_LABEL, LONGEST_TEXT, MOST_REPLIES, quickRepliesOf } from "../../models/conversation/quick_replies.js"
+import { button, iconButton, submitButton } from "../components/button.js"
+import { area, field, form, input } from "../components/form.js"
+
+// `save(replies)` stores them.
+export function quickRepliesSection({ toasts }, { settings, disabled = false, save }) {
+  const list = el("ol", { class: "quick-replies-list" })
+  const rows = []
+  const add = button(t("quick_reply.add"), { icon: "plus", look: "small", click: () => append({ label: "", text: "" }, true) })
+  const update = () => {
+    add.disabled = rows.length >= MOST_REPLIES
+  }
+  const append = (reply, isNew = false) => {
+    const row = replyRow(reply, disabled, {
+      onRemove: () => {
+        rows.splice(rows.indexOf(row), 1)
+        row.node.remove()
+        update()
+        add.focus()
+      },
+      onUp: () => {
+        const index = rows.indexOf(row)
+        if (index <= 0) return
+        rows.splice(index, 1)
+        rows.splice(index - 1, 0, row)
+        rows[index].node.before(row.node)
+        row.up.focus()
+      },
+    })
+    rows.push(row)
+    list.append(row.node)
+    update()
+    if (isNew) row.focus()
+  }
+  for (const reply of quickRepliesOf(settings)) append(reply)
+  const actions = el("div", { class: "form__actions form__actions--start" }, add, submitButton(t("save")))
+  const submit = async () => {
+    await save(rows.map((it) => it.value()))
+    toasts.show(t("saved"))
+  }
+  return el(
+    "section",
+    { class: "panel__section", "data-section": "quick-replies" },
+    el("h2", {}, t("quick_reply.title")),
+    el("p", { class: "field__hint" }, t("quick_reply.hint")),
+    form({ submit, children: [list, !disabled && actions] }),
+  )
+}
+
+function replyRow(reply, disabled, { onRemove, onUp }) {
+  const label = input({ value: reply.label, maxlength: LONGEST_LABEL, autocomplete: "off", disabled })
+  const text = area({ value: reply.text, maxlength: LONGEST_TEXT, rows: "2", disabled })
+  const up = iconButton("up", t("quick_reply.up"), { look: "small", click: onUp })
+  const remove = iconButton("trash", t("quick_reply.remove"), { look: "small", click: onRemove })
+  const node = el(
+    "li",
+    { class: "quick-replies-list__reply" },
+    field({ label: t("quick_reply.label"), control: label }).node,
+    field({ label: t("quick_reply.text"), control: text }).node,
+    !disabled && el("div", { class: "quick-replies-list__actions" }, up, remove),
+  )
+  return { node, up, focus: () => label.focus(), value: () => ({ ...reply, label: label.value, text: text.value }) }
+}
