@@ -3,6 +3,7 @@
 import { el, replace } from "../../base/dom.js"
 
 const MOST = 30
+const NONE = -1
 const LIST_ID = "completion-list"
 
 export default class CompletionList {
@@ -53,9 +54,9 @@ export default class CompletionList {
     if (!isSame) this.#show(source, query, options)
   }
 
-  // Shows all options of a source in place of what was written.
+  // Shows all options of a source in place of what was written. None is active, so that Enter picks none.
   showAll(source, query) {
-    this.#show(source, query, source.options(""))
+    this.#show(source, query, source.options(""), NONE)
   }
 
   close() {
@@ -69,8 +70,8 @@ export default class CompletionList {
     if (!this.isOpen || event.isComposing || event.keyCode === 229) return false
     const { length } = this.#options
     if (event.key === "ArrowDown") this.#activate((this.#active + 1) % length)
-    else if (event.key === "ArrowUp") this.#activate((this.#active + length - 1) % length)
-    else if ((event.key === "Enter" && !event.shiftKey) || (event.key === "Tab" && !event.shiftKey))
+    else if (event.key === "ArrowUp") this.#activate((Math.max(this.#active, 0) + length - 1) % length)
+    else if (["Enter", "Tab"].includes(event.key) && !event.shiftKey && this.#active !== NONE)
       this.#pick(this.#options[this.#active])
     else if (event.key === "Escape") {
       this.#closedAt = this.#query.start
@@ -83,7 +84,7 @@ export default class CompletionList {
 
   // Private
 
-  #show(source, query, options) {
+  #show(source, query, options, active = 0) {
     this.#source = source
     this.#query = query
     this.#options = options.slice(0, MOST)
@@ -95,7 +96,7 @@ export default class CompletionList {
     replace(this.#note, source.note)
     this.#note.hidden = !source.note
     this.node.hidden = false
-    this.#activate(0)
+    this.#activate(active)
   }
 
   #option(option, index) {
@@ -114,7 +115,8 @@ export default class CompletionList {
       node.setAttribute("aria-selected", String(at === index))
       if (at === index) node.scrollIntoView({ block: "nearest" })
     })
-    this.#field.setAttribute("aria-activedescendant", `${LIST_ID}-${index}`)
+    if (index === NONE) this.#field.removeAttribute("aria-activedescendant")
+    else this.#field.setAttribute("aria-activedescendant", `${LIST_ID}-${index}`)
   }
 
   #pick(option) {
