@@ -264,6 +264,7 @@ pub fn conversations() -> Vec<Row> {
 }
 
 pub fn messages() -> Vec<Row> {
+    const POST: &str = "POST /api/conversations/{conversation_id}/messages";
     const ONE: &str = "PATCH /api/messages/{message_id}";
     const GO: &str = "DELETE /api/messages/{message_id}";
     const SELECT: &str = "PATCH /api/messages/{message_id}/swipe";
@@ -274,33 +275,21 @@ pub fn messages() -> Vec<Row> {
             "GET /api/conversations/{conversation_id}/messages",
             inside(200),
         ),
-        Row::of(
-            "POST /api/conversations/{conversation_id}/messages",
-            with_membership(201),
-        )
-        .case("one's own text")
-        .body(|_, who: Role| json!({"content": format!("The {} again.", who.name())})),
-        Row::of(
-            "POST /api/conversations/{conversation_id}/messages",
-            [401, 404, 403, 201, 201, 201, 403, 404, 404],
-        )
-        .case("as the narrator")
-        .body(|_, _| json!({"content": "The rain stops.", "kind": "narrator"})),
-        Row::of(
-            "POST /api/conversations/{conversation_id}/messages",
-            [401, 404, 403, 403, 201, 201, 403, 404, 404],
-        )
-        .case("in the name of a character")
-        .body(|ids, who| {
-            let speaker = ids.of("membership_id:character", who);
-            json!({"content": "Welcome.", "kind": "character", "speaker_id": speaker})
-        }),
-        Row::of(
-            "POST /api/conversations/{conversation_id}/messages",
-            with_membership(201),
-        )
-        .case("dice")
-        .body(|_, _| json!({"content": "2d6+3", "kind": "roll"})),
+        Row::of(POST, with_membership(201))
+            .case("one's own text")
+            .body(|_, who: Role| json!({"content": format!("The {} again.", who.name())})),
+        Row::of(POST, [401, 404, 403, 201, 201, 201, 403, 404, 404])
+            .case("as the narrator")
+            .body(|_, _| json!({"content": "The rain stops.", "kind": "narrator"})),
+        Row::of(POST, [401, 404, 403, 403, 201, 201, 403, 404, 404])
+            .case("in the name of a character")
+            .body(|ids, who| {
+                let speaker = ids.of("membership_id:character", who);
+                json!({"content": "Welcome.", "kind": "character", "speaker_id": speaker})
+            }),
+        Row::of(POST, with_membership(201))
+            .case("dice")
+            .body(|_, _| json!({"content": "2d6+3", "kind": "roll"})),
         // The admin has no message, so this is the member's, which the admin may edit.
         Row::of(ONE, inside(200))
             .case("one's own text")

@@ -162,7 +162,7 @@ on_both! {
         for member in [ada, fay.membership, app.user.membership] {
             assert!(audience.contains(member), "{member:?}");
         }
-        app.close().await;
+        app.close_without_events().await;
     }
 }
 
