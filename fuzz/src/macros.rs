@@ -31,7 +31,11 @@ pub fn check(data: &[u8]) {
     let used = one.macro_use.get();
     if one.failure.borrow().is_none() {
         assert!(used.n_expansions <= MAX_EXPANSIONS);
-        assert!(first.len() <= text.len() + MAX_OUTPUT, "{} bytes", first.len());
+        assert!(
+            first.len() <= text.len() + MAX_OUTPUT,
+            "{} bytes",
+            first.len()
+        );
     }
     assert_eq!(first, again, "the same text has two expansions");
     assert_eq!(one.variables, other.variables);

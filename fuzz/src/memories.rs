@@ -26,6 +26,11 @@ fn check_memory(memory: &ExportedMemory<String>) {
     // A written line states every field, so it may be longer than the one that was read.
     if lines.len() <= MAX_LINE_BYTES {
         let back = memory_line::read(&lines);
-        assert_eq!(back.as_ref(), Ok(memory), "{}", String::from_utf8_lossy(&lines));
+        assert_eq!(
+            back.as_ref(),
+            Ok(memory),
+            "{}",
+            String::from_utf8_lossy(&lines)
+        );
     }
 }
