@@ -27,7 +27,8 @@ pub fn check(data: &[u8]) {
     assert!(report.n_skipped as usize + n_messages <= n_lines);
 }
 
-fn check_message(read: &ChatMessage) {
+/// Checks a message, and that export and import keep it.
+pub fn check_message(read: &ChatMessage) {
     for text in &read.texts {
         let content = &text.content;
         assert!(
@@ -57,7 +58,14 @@ fn check_message(read: &ChatMessage) {
             String::from_utf8_lossy(&line)
         );
     };
-    let of = |it: &ChatMessage| (it.role, (it.is_excluded, it.is_ooc), it.active, contents(it));
+    let of = |it: &ChatMessage| {
+        (
+            it.role,
+            (it.is_excluded, it.is_ooc),
+            it.active,
+            contents(it),
+        )
+    };
     assert_eq!(of(&back), of(read), "{}", String::from_utf8_lossy(&line));
     assert_eq!(back.repairs, [], "an exported message was repaired");
 }

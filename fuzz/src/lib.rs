@@ -4,6 +4,7 @@
 pub mod card;
 pub mod charx;
 pub mod chat;
+pub mod chat_document;
 pub mod lore;
 pub mod macros;
 pub mod markdown;
@@ -12,3 +13,4 @@ pub mod personas;
 pub mod png;
 pub mod templates;
 pub mod world;
+pub mod yaml;

@@ -90,6 +90,20 @@ pub async fn create(
     parsed: ParsedLorebook,
     now: Timestamp,
 ) -> Result<Model, DbErr> {
+    db.write(move |tx| Box::pin(async move { insert(tx, owner, parsed, now).await }))
+        .await
+}
+
+/// Adds a lorebook with its entries to a library, in a transaction of the caller.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn insert(
+    tx: &impl ConnectionTrait,
+    owner: UserId,
+    parsed: ParsedLorebook,
+    now: Timestamp,
+) -> Result<Model, DbErr> {
     let row = ActiveModel {
         id: NotSet,
         owner_id: Set(Some(owner)),
@@ -98,14 +112,9 @@ pub async fn create(
         created_at: Set(now),
         updated_at: Set(now),
     };
-    db.write(move |tx| {
-        Box::pin(async move {
-            let made = row.insert(tx).await?;
-            lorebook_entry::append(tx, made.id, 0, parsed.entries).await?;
-            Ok(made)
-        })
-    })
-    .await
+    let made = row.insert(tx).await?;
+    lorebook_entry::append(tx, made.id, 0, parsed.entries).await?;
+    Ok(made)
 }
 
 /// Changes the name and fields of a lorebook, not its entries.

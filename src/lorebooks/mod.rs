@@ -1,6 +1,7 @@
-//! Lorebooks (World Info): their tables, and which of them a prompt uses.
+//! Lorebooks (World Info): their tables, which of them a prompt uses, and those of imported chats.
 
 pub mod active_lorebooks;
+pub mod imported_lore;
 pub mod lorebook;
 pub mod lorebook_entry;
 pub mod lorebook_link;

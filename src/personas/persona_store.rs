@@ -61,6 +61,7 @@ pub struct NewPersona {
     pub name: String,
     pub description: String,
     pub is_default: bool,
+    pub picture: Option<AvatarImage>,
 }
 
 /// Changes of a persona; `None` leaves the value unchanged.
@@ -126,22 +127,22 @@ pub async fn create_all(
             let has_default = present.iter().any(|it| it.is_default);
             let mut keys: Vec<String> = present.into_iter().map(|it| it.name_key).collect();
             let mut report = CreatedPersonas::default();
-            let mut rows = Vec::new();
+            let mut fitting = Vec::new();
             for mut new in all {
                 let key = persona_names::name_key(&new.name);
                 if keys.contains(&key) {
                     report.known.push(new.name);
-                } else if rows.len() >= room {
+                } else if fitting.len() >= room {
                     report.surplus.push(new.name);
                 } else {
                     new.is_default &= !has_default;
                     keys.push(key);
-                    rows.push(new_row(quota.owner, new, now));
+                    fitting.push(new);
                 }
             }
-            report.n_created = rows.len();
-            if !rows.is_empty() {
-                Entity::insert_many(rows).exec(tx).await?;
+            report.n_created = fitting.len();
+            for new in fitting {
+                insert(tx, quota.owner, new, now).await?;
             }
             quota::require_quota(tx, quota, 0).await?;
             Ok(report)
@@ -281,13 +282,21 @@ async fn require(
 async fn insert(
     tx: &impl ConnectionTrait,
     owner: UserId,
-    new: NewPersona,
+    mut new: NewPersona,
     now: Timestamp,
 ) -> Result<Model, DbErr> {
     if new.is_default {
         clear_default(tx, owner).await?;
     }
-    new_row(owner, new, now).insert(tx).await
+    let picture = new.picture.take();
+    let made = new_row(owner, new, now).insert(tx).await?;
+    let Some(picture) = picture else {
+        return Ok(made);
+    };
+    let hash = add_picture(tx, made.id, picture, now).await?;
+    let mut row = made.into_active_model();
+    row.avatar_hash = Set(Some(hash));
+    row.update(tx).await
 }
 
 fn new_row(owner: UserId, new: NewPersona, now: Timestamp) -> ActiveModel {

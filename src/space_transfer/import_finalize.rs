@@ -15,7 +15,7 @@ use sea_orm::{
 };
 use serde_json::{Value, json};
 use tavern::cards::card::Card;
-use tavern::chats::batches::LineReport;
+use tavern::chats::line_report::LineReport;
 use tavern::presets::partial_preset::PartialPreset;
 
 use crate::accounts::{user, username_password};

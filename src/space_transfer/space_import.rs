@@ -6,7 +6,7 @@ use std::fs::File;
 use std::sync::Arc;
 
 use base::ids::{ImportId, SpaceId};
-use tavern::chats::batches::LineReport;
+use tavern::chats::line_report::LineReport;
 use tavern::import_warning::ImportWarning;
 use tokio::sync::mpsc;
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict"
 import { readFileSync } from "node:fs"
 import test from "node:test"
-import { looksLikeChat, preview, matchMembers } from "../../static/js/models/files/chat_file.js"
+import { isDocument, looksLikeChat, preview, matchMembers } from "../../static/js/models/files/chat_file.js"
 import MessageWindow from "../../static/js/models/conversation/message_window.js"
 import { parse, paths } from "../../static/js/router.js"
 
@@ -59,6 +59,26 @@ test("a chat is detected by its name or its first line", () => {
   assert.ok(looksLikeChat({ name: "x.txt" }, '{"user_name":"A","chat_metadata":{}}\n{}'))
   assert.ok(looksLikeChat({ name: "x.txt" }, '{"name":"A","is_user":true,"mes":"Hi."}'))
   assert.ok(!looksLikeChat({ name: "card.json" }, '{"spec":"chara_card_v2","data":{}}'))
+})
+
+test("a chat of another program is recognized by its content and left to the server", () => {
+  const chats = [
+    { type: "risuChat", data: { message: [] } },
+    { gamestarted: true, prompt: "", actions: [] },
+    { internal: [], visible: [] },
+    { histories: { histories: [] } },
+    [{ turns: [] }],
+    { messages: [{ msg: "Hi." }] },
+  ]
+  for (const json of chats) {
+    assert.ok(looksLikeChat({ name: "x.json" }, "", json), JSON.stringify(json))
+    assert.ok(isDocument(json))
+  }
+  for (const json of [null, 7, [], { name: "Ada", description: "x" }, { entries: {} }]) {
+    assert.ok(!looksLikeChat({ name: "x.json" }, "", json), JSON.stringify(json))
+  }
+  assert.ok(!isDocument({ mes: "Hi." }))
+  assert.ok(!isDocument(null))
 })
 
 test("an address can contain a message", () => {

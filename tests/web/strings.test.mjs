@@ -140,7 +140,8 @@ test("a text with plural forms has them in both languages", () => {
 const LATIN = new Set(
   (
     "Troupe AI API JSON JSONL JavaScript OpenAI SillyTavern V1 V2 V3 v1 Token PNG CHARX Backyard Responses " +
-    "START Ctrl K Alt HTTP MCP Char EM AN D d6 Top Typical Min P A"
+    "START Ctrl K Alt HTTP MCP Char EM AN D d6 Top Typical Min P A " +
+    "YAML UTF U FFFD Agnai KoboldAI text generation webui Character Risu"
   ).split(" "),
 )
 

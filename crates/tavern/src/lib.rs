@@ -7,6 +7,7 @@
 //! | --- | --- |
 //! | [`cards`] | character cards: parsing, repair, avatars, assets, export |
 //! | [`chats`] | chat files: reading and writing |
+//! | [`documents`] | JSON and YAML files, invalid UTF-8, line endings |
 //! | [`instruct`] | templates for text completion, and their files |
 //! | [`lorebook`] | the lorebook engine |
 //! | [`lorebook_files`] | lorebook files of several tools |
@@ -20,6 +21,7 @@
 
 pub mod cards;
 pub mod chats;
+pub mod documents;
 pub mod import_warning;
 pub mod instruct;
 pub mod lorebook;

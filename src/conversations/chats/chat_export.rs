@@ -9,9 +9,11 @@ use std::collections::HashMap;
 
 use base::ids::{ConversationId, MembershipId, MessageId};
 use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder};
+use serde::Deserialize;
 use tavern::chats::export;
 use tavern::chats::export::{ExportedChatMessage, ExportedHeader, ExportedText};
 use tavern::chats::message::ChatRole;
+use tavern::macros::variables::VariableMap;
 
 use crate::attachments::{attachment, picture_text};
 use crate::conversations::audience::message_audience::Audience;
@@ -172,11 +174,14 @@ impl<C: ConnectionTrait> ChatExporter<C> {
                     let membership = active.or_else(|| of_kind.next());
                     membership.map(|it| it.cached_display_name.as_str())
                 };
+                let variables = &self.conversation.variables["macros"];
+                let variables = VariableMap::deserialize(variables).unwrap_or_default();
                 let header = export::header_line(&ExportedHeader {
                     user_name: named(MembershipKind::Human),
                     character_name: named(MembershipKind::Character),
                     created_at: self.conversation.created_at,
                     settings: &self.conversation.settings,
+                    variables: &variables,
                 });
                 format!("{header}\n")
             }

@@ -1,25 +1,24 @@
-//! Imports a chat file of another frontend: reads it line by line, writes it in batches, and makes
-//! it visible when it is complete. If it fails, everything written is deleted.
-
-use std::fs::File;
-use std::io::BufReader;
+//! Imports a chat file of another frontend: reads it, writes it in batches, and makes it visible when
+//! it is complete. Each chat of the file becomes a conversation. If the import fails, everything
+//! written is deleted.
 
 use base::clock::Timestamp;
 use base::display_name;
 use base::ids::{ConversationId, SpaceId};
 use llm::tokens;
-use serde_json::{Value, json};
-use tavern::chats::batches;
-use tavern::chats::batches::{BatchEvent, LineReport, MessageBatch};
+use serde_json::json;
+use tavern::chats::batches::{BatchEvent, MessageBatch};
+use tavern::chats::chat_file::ChatFile;
+use tavern::chats::line_report::LineReport;
 use tavern::chats::message::{ChatHeader, ChatMessage};
 use tokio::sync::mpsc;
 
 use crate::conversations::chats::chat_authors::{AuthorMap, AuthorName, AuthorTarget};
+use crate::conversations::chats::chat_lore::StoreChatLore;
+use crate::conversations::chats::import_finish::{ChatImportResult, WrittenChat};
 use crate::conversations::chats::import_leases::ImportServices;
-use crate::conversations::chats::import_writer::{
-    ChatImportError, ChatImportResult, ImportTarget, ImportedMessage,
-};
-use crate::conversations::chats::{import_job, import_writer};
+use crate::conversations::chats::import_writer::{ChatImportError, ImportTarget, ImportedMessage};
+use crate::conversations::chats::{import_finish, import_job, import_writer};
 use crate::conversations::conversation;
 
 /// The reader waits while this many batches are not yet written.
@@ -32,17 +31,18 @@ pub struct ChatImport {
     pub target: SpaceId,
     pub title: Option<String>,
     pub authors: AuthorMap,
+    pub store_lore: StoreChatLore,
 }
 
-/// Imports a chat and records the outcome in its row.
+/// Imports a chat file and records the outcome in its row.
 ///
 /// # Errors
 /// Returns why nothing was imported; everything already written is deleted then.
 pub async fn run(
     services: &ImportServices,
     chat: ChatImport,
-    file: File,
-) -> Result<conversation::Model, ChatImportError> {
+    file: ChatFile,
+) -> Result<Vec<conversation::Model>, ChatImportError> {
     let id = chat.job.id;
     let result = ChatImporter::start(services, chat).await;
     let result = match result {
@@ -89,6 +89,9 @@ struct ChatImporter<'a> {
     conversation: ConversationId,
     header: ChatHeader,
     next_seq: i64,
+    /// The earlier chats of the file.
+    written: Vec<WrittenChat>,
+    n_before: i64,
     bytes_read: u64,
     /// The timestamp of the previous message, used for messages without one.
     last_sent_at: Timestamp,
@@ -110,19 +113,21 @@ impl<'a> ChatImporter<'a> {
             conversation,
             header: ChatHeader::default(),
             next_seq: 1,
+            written: Vec::new(),
+            n_before: 0,
             bytes_read: 0,
             last_sent_at: now,
         })
     }
 
-    async fn read_file(mut self, file: File) -> Result<conversation::Model, ChatImportError> {
+    async fn read_file(
+        mut self,
+        file: ChatFile,
+    ) -> Result<Vec<conversation::Model>, ChatImportError> {
         let (send, mut steps) = mpsc::channel(MAX_QUEUED_BATCHES);
         // Parsing and counting are CPU-bound. The task ends when the receiver is dropped.
         let reading = self.services.shutdown.main().spawn_blocking(move || {
-            let file = BufReader::with_capacity(64 * 1024, file);
-            batches::read(file, &tokens::count, &mut |step| {
-                send.blocking_send(step).is_ok()
-            })
+            file.read(&tokens::count, &mut |step| send.blocking_send(step).is_ok())
         });
         while let Some(step) = steps.recv().await {
             if self.services.is_canceled(self.chat.job.id) {
@@ -131,18 +136,46 @@ impl<'a> ChatImporter<'a> {
             match step {
                 BatchEvent::Header(header) => {
                     self.last_sent_at = header.created_at.unwrap_or(self.last_sent_at);
-                    self.header = header;
+                    self.header = *header;
                 }
                 BatchEvent::Batch(batch) => self.write_batch(batch).await?,
+                BatchEvent::NextChat => self.begin_next_chat().await?,
             }
         }
         let report = reading
             .await
             .map_err(|_| std::io::Error::other("the reader task failed"))??;
-        match self.next_seq {
-            1 => Err(ChatImportError::NotAChat),
-            _ => self.finish(report).await,
+        self.complete_chat();
+        match self.written.is_empty() {
+            true => Err(ChatImportError::NotAChat),
+            false => self.finish(report).await,
         }
+    }
+
+    async fn begin_next_chat(&mut self) -> Result<(), ChatImportError> {
+        self.complete_chat();
+        let now = self.services.clock.now();
+        let row = new_conversation(self.hidden_space, now);
+        self.conversation = import_writer::insert_conversation(&self.services.db, row).await?;
+        self.next_seq = 1;
+        self.last_sent_at = now;
+        Ok(())
+    }
+
+    /// Adds the current chat to those that are written, unless it has no messages.
+    fn complete_chat(&mut self) {
+        let last_seq = self.next_seq - 1;
+        if last_seq == 0 {
+            return;
+        }
+        let header = std::mem::take(&mut self.header);
+        self.n_before += last_seq;
+        self.written.push(WrittenChat {
+            conversation: self.conversation,
+            last_seq,
+            title: String::new(),
+            header,
+        });
     }
 
     async fn write_batch(&mut self, batch: MessageBatch) -> Result<(), ChatImportError> {
@@ -152,6 +185,7 @@ impl<'a> ChatImporter<'a> {
             hidden_space: self.hidden_space,
             conversation: self.conversation,
             first_seq: self.next_seq,
+            n_before: self.n_before,
             bytes_read: batch.bytes_read,
             now: self.services.clock.now(),
         };
@@ -194,24 +228,34 @@ impl<'a> ChatImporter<'a> {
         }
     }
 
-    async fn finish(self, report: LineReport) -> Result<conversation::Model, ChatImportError> {
-        let named = [self.chat.title, self.header.character_name];
-        let title = named
-            .into_iter()
-            .flatten()
-            .find_map(|it| display_name::truncate(&it, 200));
+    async fn finish(
+        mut self,
+        report: LineReport,
+    ) -> Result<Vec<conversation::Model>, ChatImportError> {
+        let is_one_of_many = self.written.len() > 1;
+        for (number, chat) in (1..).zip(&mut self.written) {
+            let file_title = self.chat.title.as_ref().map(|title| match is_one_of_many {
+                true => format!("{title} {number}"),
+                false => title.clone(),
+            });
+            let header = &chat.header;
+            let named = [&header.title, &file_title, &header.character_name];
+            let named = named.into_iter().flatten();
+            let title = named
+                .filter_map(|it| display_name::truncate(it, 200))
+                .next();
+            chat.title = title.unwrap_or_default();
+        }
         let result = ChatImportResult {
             target: self.chat.target,
-            conversation: self.conversation,
-            last_seq: self.next_seq - 1,
+            chats: self.written,
             bytes_read: self.bytes_read,
-            title: title.unwrap_or_default(),
-            settings: Value::Object(self.header.settings),
-            report: json!({ "report": report }),
+            report,
+            store_lore: self.chat.store_lore,
             now: self.services.clock.now(),
             import: self.chat.job,
         };
-        import_writer::finish(&self.services.db, result).await
+        import_finish::finish(&self.services.db, result).await
     }
 }
 

@@ -11,7 +11,7 @@ use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::{Expr, SelectStatement};
 use sea_orm::{PaginatorTrait, QuerySelect, QueryTrait, Select};
 use serde::Serialize;
-use tavern::chats::batches::LineReport;
+use tavern::chats::line_report::LineReport;
 use utoipa::ToSchema;
 
 use crate::db::backend;

@@ -1,18 +1,17 @@
-//! Database transactions of a chat import: insert its row and a hidden space, write batches of
-//! messages to that space, and move the result to the target space. Imports of spaces use the first
-//! one and the inserts of messages.
+//! Database transactions of a chat import: insert its row and a hidden space, and write batches of
+//! messages to that space; `import_finish` has the last one. Imports of spaces use the first one and
+//! the inserts of messages.
 
 use std::collections::HashMap;
 
 use base::clock::Timestamp;
 use base::ids::{ConversationId, ImportId, MembershipId, MessageId, SpaceId, UserId};
 use sea_orm::ActiveValue::{NotSet, Set};
-use sea_orm::sea_query::{Expr, ExprTrait};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel,
     QueryFilter, QuerySelect,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use tavern::chats::message::{ChatMessage, ChatRole, ChatText};
 
 use crate::characters::quota::{QuotaError, QuotaExceeded};
@@ -20,9 +19,9 @@ use crate::conversations::audience::message_audience::Audience;
 use crate::conversations::chats::chat_authors::{AuthorName, AuthorTarget, Listeners};
 use crate::conversations::chats::import_job;
 use crate::conversations::message::{MessageRole, Visibility};
-use crate::conversations::{conversation, message, newest_messages, swipe, text_quota, timeline};
+use crate::conversations::{conversation, message, swipe, text_quota, timeline};
 use crate::db::connect::Db;
-use crate::spaces::{lifecycle, membership, roster_changes, space};
+use crate::spaces::{lifecycle, roster_changes};
 
 /// The `rev` of an imported conversation.
 pub const FIRST_REV: i64 = 1;
@@ -127,6 +126,8 @@ pub struct ImportTarget {
     pub conversation: ConversationId,
     /// The `seq` of the first message of the batch.
     pub first_seq: i64,
+    /// The number of messages in earlier conversations of the file.
+    pub n_before: i64,
     pub bytes_read: u64,
     pub now: Timestamp,
 }
@@ -151,7 +152,8 @@ pub async fn write_batch(
 ) -> Result<HashMap<AuthorName, MembershipId>, ChatImportError> {
     db.write(move |tx| {
         Box::pin(async move {
-            let n_messages = target.first_seq - 1 + i64::try_from(messages.len()).unwrap_or(0);
+            let n_messages = i64::try_from(messages.len()).unwrap_or(0);
+            let n_messages = target.n_before + target.first_seq - 1 + n_messages;
             let bytes_read = i64::try_from(target.bytes_read).unwrap_or(i64::MAX);
             if !import_job::save_progress(tx, target.import, bytes_read, n_messages).await? {
                 return Err(ChatImportError::Canceled);
@@ -316,84 +318,4 @@ async fn ids_after(
         .all(tx)
         .await?;
     Ok(ids.into_iter().collect())
-}
-
-/// The input of the last transaction of a chat import.
-#[derive(Debug)]
-pub struct ChatImportResult {
-    pub import: import_job::Model,
-    pub target: SpaceId,
-    pub conversation: ConversationId,
-    pub last_seq: i64,
-    pub bytes_read: u64,
-    pub title: String,
-    pub settings: Value,
-    pub report: Value,
-    pub now: Timestamp,
-}
-
-/// Makes the conversation visible, with the memberships that were created for it.
-pub async fn finish(
-    db: &Db,
-    result: ChatImportResult,
-) -> Result<conversation::Model, ChatImportError> {
-    db.write(move |tx| {
-        Box::pin(async move {
-            let id = result.import.id;
-            let bytes_read = i64::try_from(result.bytes_read).unwrap_or(i64::MAX);
-            if !import_job::save_progress(tx, id, bytes_read, result.last_seq).await? {
-                return Err(ChatImportError::Canceled);
-            }
-            let space = space::lock(tx, result.target).await?;
-            let is_open =
-                |it: &space::Model| it.status == space::SpaceStatus::Active && !it.is_hidden;
-            let space = space
-                .filter(is_open)
-                .ok_or(ChatImportError::SpaceNotFound)?;
-            let hidden = result
-                .import
-                .hidden_space_id
-                .ok_or(ChatImportError::Canceled)?;
-            move_memberships(tx, hidden, space.id).await?;
-            let row = conversation::ActiveModel {
-                id: Set(result.conversation),
-                space_id: Set(space.id),
-                title: Set(result.title),
-                settings: Set(result.settings),
-                last_seq: Set(result.last_seq),
-                ..Default::default()
-            };
-            row.update(tx).await?;
-            newest_messages::refresh(tx, result.conversation).await?;
-            let row = conversation::Entity::find_by_id(result.conversation);
-            let row = row.one(tx).await?.ok_or(ChatImportError::SpaceNotFound)?;
-            let mut import = result.import.into_active_model();
-            import.status = Set(import_job::ImportStatus::Succeeded);
-            import.hidden_space_id = Set(None);
-            import.conversation_id = Set(Some(row.id));
-            import.report = Set(result.report);
-            import.finished_at = Set(Some(result.now));
-            import.update(tx).await?;
-            space::Entity::delete_by_id(hidden).exec(tx).await?;
-            Ok(row)
-        })
-    })
-    .await
-}
-
-/// Moves the new memberships to the end of the roster.
-async fn move_memberships(
-    tx: &impl ConnectionTrait,
-    from: SpaceId,
-    to: SpaceId,
-) -> Result<(), DbErr> {
-    use membership::Column;
-    let next = membership::next_position(tx, to).await?;
-    membership::Entity::update_many()
-        .col_expr(Column::SpaceId, Expr::value(to))
-        .col_expr(Column::Position, Expr::col(Column::Position).add(next))
-        .filter(Column::SpaceId.eq(from))
-        .exec(tx)
-        .await
-        .map(|_| ())
 }

@@ -9,7 +9,7 @@ use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
 };
 use serde::Serialize;
-use tavern::chats::batches::LineReport;
+use tavern::chats::line_report::LineReport;
 use utoipa::ToSchema;
 
 use crate::conversations::chats::import_job;

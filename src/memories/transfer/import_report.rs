@@ -2,7 +2,7 @@
 
 use recall::memory_line::MemoryLineError;
 use serde::Serialize;
-use tavern::chats::batches::{LineProblem, LineReport};
+use tavern::chats::line_report::{LineProblem, LineReport};
 use tavern::import_warning::ImportWarning;
 use utoipa::ToSchema;
 
@@ -114,6 +114,7 @@ impl MemoryImportReport {
             n_skipped: self.n_skipped + self.n_duplicates,
             n_repaired: self.n_unlinked,
             lines: self.lines,
+            ..LineReport::default()
         }
     }
 }

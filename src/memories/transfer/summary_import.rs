@@ -11,7 +11,7 @@ use llm::tokens;
 use sea_orm::ActiveValue::NotSet;
 use sea_orm::{ActiveModelTrait, EntityTrait, IntoActiveModel};
 use serde_json::json;
-use tavern::chats::batches::{LineProblem, LineReport};
+use tavern::chats::line_report::{LineProblem, LineReport};
 
 use crate::accounts::username_password::normalize_username;
 use crate::db::connect::Db;

@@ -1,5 +1,5 @@
-//! Endpoint that imports an uploaded SillyTavern chat as a conversation, and endpoints that show
-//! and cancel the caller's imports of chats and spaces.
+//! Endpoint that imports an uploaded chat file, and endpoints that show and cancel the caller's
+//! imports of chats and spaces.
 
 use std::collections::HashMap;
 
@@ -7,6 +7,8 @@ use actix_web::web::{Data, Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use base::ids::{ImportId, MembershipId, SpaceId};
 use serde_json::{Map, Value};
+use tavern::chats::chat_file;
+use tavern::chats::chat_file::{ChatFile, ChatFileError};
 
 use crate::app::App;
 use crate::conversations::audience::viewer::Viewer;
@@ -14,8 +16,10 @@ use crate::conversations::chats::chat_authors::{AuthorChoice, AuthorMap};
 use crate::conversations::chats::chat_import::ChatImport;
 use crate::conversations::chats::import_writer::ChatImportError;
 use crate::conversations::chats::{chat_import, import_job, import_writer};
+use crate::lorebooks::imported_lore;
 use crate::spaces::permissions::Action;
 use crate::spaces::{events, membership};
+use crate::web::api::card_files;
 use crate::web::api::engine_error::api_error;
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
@@ -28,7 +32,9 @@ const MAX_CHAT_BYTES: u64 = 100 * 1024 * 1024;
 /// More names than a preview shows.
 const MAX_NAMES: usize = 200;
 
-/// Imports a SillyTavern chat (JSONL) as a new conversation of the space.
+/// Imports a chat as a new conversation of the space: JSONL of SillyTavern, or JSON of Agnai,
+/// KoboldAI, text-generation-webui, Character.AI or Risu. A file with several chats becomes several
+/// conversations, of which the import names the first.
 ///
 /// The response is sent when the upload is complete; `GET /api/imports/{import_id}` shows the
 /// progress. The conversation is hidden until it is complete. Names are matched to memberships with
@@ -44,7 +50,8 @@ const MAX_NAMES: usize = 200;
         (status = 202, body = import_job::ImportView),
         (status = 409, description = "`import_running`: one at a time."),
         (status = 413, description = "`too_large`: more than 100 MiB."),
-        (status = 415, description = "`unsupported_media_type`: a multipart form with a file is required.")
+        (status = 415, description = "`unsupported_media_type`: a multipart form with a file is required."),
+        (status = 422, description = "`unknown_file`: a JSON document that is not a chat, with its top-level keys; `not_a_chat`: no message; `too_large`: a JSON document of more than 5 MiB.")
     )
 )]
 pub async fn import(
@@ -71,38 +78,36 @@ pub async fn import(
         .require(app.db.reader(), at.space.owner_id, bytes)
         .await
         .map_err(|error| api_error(error.into()))?;
-    let begun = import_writer::start(
-        &app.db,
-        caller.id(),
-        kind,
-        Some(at.space.id),
-        file.n_bytes,
-        now,
-    );
+    let (title, n_bytes) = (title_from_file_name(&file), file.n_bytes);
+    let open = move || chat_file::open(file.file, n_bytes);
+    let file = card_files::run_blocking_limited(&app, open).await??;
+    let target = Some(at.space.id);
+    let begun = import_writer::start(&app.db, caller.id(), kind, target, n_bytes, now);
     let job = begun.await.map_err(import_error)?;
     let view = job.view();
     let importer = at.membership.as_ref().map(|it| it.id);
     let chat = ChatImport {
         job,
         target: at.space.id,
-        title: title_from_file_name(&file),
+        title,
         authors: AuthorMap::new(&memberships, importer, chosen),
+        store_lore: imported_lore::store,
     };
     app.imports
         .spawn(view.id, run_import(app.clone(), chat, file));
     Ok(HttpResponse::Accepted().json(view))
 }
 
-async fn run_import(app: Data<App>, chat: ChatImport, file: TempFileUpload) {
+async fn run_import(app: Data<App>, chat: ChatImport, file: ChatFile) {
     // The import stores its result in its row and logs unexpected errors.
-    let Ok(row) = chat_import::run(&app.imports, chat, file.file).await else {
-        return;
-    };
-    match app.engine.conversation_view(row.id, Viewer::Outsider).await {
-        Ok(view) => app
-            .hub
-            .publish(events::conversation_updated(view.space_id, &view)),
-        Err(error) => tracing::error!(%error, "failed to announce an imported conversation"),
+    let rows = chat_import::run(&app.imports, chat, file).await;
+    for row in rows.unwrap_or_default() {
+        match app.engine.conversation_view(row.id, Viewer::Outsider).await {
+            Ok(view) => app
+                .hub
+                .publish(events::conversation_updated(view.space_id, &view)),
+            Err(error) => tracing::error!(%error, "failed to announce an imported conversation"),
+        }
     }
 }
 
@@ -199,6 +204,18 @@ fn parse_choices(
 fn title_from_file_name(file: &TempFileUpload) -> Option<String> {
     let name = file.name.rsplit_once('.').map_or(&*file.name, |it| it.0);
     (!name.trim().is_empty()).then(|| name.to_owned())
+}
+
+impl From<ChatFileError> for ApiError {
+    fn from(error: ChatFileError) -> Self {
+        let code = match &error {
+            ChatFileError::Unknown(_) => "unknown_file",
+            ChatFileError::NoMessage => "not_a_chat",
+            ChatFileError::TooLarge(_) => "too_large",
+            ChatFileError::Io(_) => return Self::internal(error),
+        };
+        Self::new(422, code, error.to_string())
+    }
 }
 
 /// Converts the error of an import that did not start.

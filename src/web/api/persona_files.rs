@@ -6,14 +6,14 @@ use actix_web::web::Data;
 use serde::Serialize;
 use tavern::import_warning;
 use tavern::import_warning::ImportWarning;
-use tavern::personas::persona_backup;
 use tavern::personas::persona_backup::{BackupPersona, PersonaBackupError};
+use tavern::personas::{persona_archive, persona_backup};
 use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::personas::persona_store::NewPersona;
 use crate::personas::{persona, persona_store};
-use crate::web::api::personas;
+use crate::web::api::{card_files, personas};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::upload;
@@ -31,10 +31,11 @@ pub struct ImportedPersonasResponse {
     warnings_coded: Vec<ImportWarning>,
 }
 
-/// Imports a persona backup of SillyTavern.
+/// Imports a persona backup of SillyTavern, or an archive with a backup and the pictures of its
+/// personas.
 ///
-/// A persona whose name the caller has already is skipped. The file contains no pictures. Its default
-/// persona becomes the caller's, unless they have one.
+/// A persona whose name the caller has already is skipped. The default persona of the file becomes the
+/// caller's, unless they have one.
 #[utoipa::path(
     post,
     path = "/api/personas/import",
@@ -52,17 +53,15 @@ pub async fn import(
     caller: CurrentUser,
     upload: PendingUpload,
 ) -> ApiResult<HttpResponse> {
-    let file = upload.read(persona_backup::MAX_FILE_BYTES as u64).await?;
-    let bytes = file.bytes;
-    let work = app
-        .shutdown
-        .main()
-        .spawn_blocking(move || persona_backup::read(&bytes));
-    let found = work.await.map_err(ApiError::internal)??;
-    let new = found.personas.into_iter().map(|it| NewPersona {
+    let file = upload.save(persona_archive::MAX_BYTES).await?.file;
+    let read = card_files::run_blocking_limited(&app, || persona_archive::read(file)).await??;
+    let found = read.backup;
+    let with_pictures = found.personas.into_iter().zip(read.pictures);
+    let new = with_pictures.map(|(it, picture)| NewPersona {
         name: it.name,
         description: it.description,
         is_default: it.is_default,
+        picture,
     });
     let quota = personas::quota_of(&app, &caller);
     let now = app.clock.now();

@@ -101,6 +101,7 @@ pub async fn create(
         name: parse_name(&body.name)?,
         description: parse_description(body.description)?,
         is_default: body.is_default,
+        picture: None,
     };
     let quota = quota_of(&app, &caller);
     let made = persona_store::create(&app.db, quota, new, app.clock.now()).await?;

@@ -26,7 +26,7 @@ on_sqlite! {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
         let card = json!({"spec": "chara_card_v2", "spec_version": "2.0", "data": {
-            "name": "Ada", "tags": "maths, engines", "extensions": {"x": [1]},
+            "name": "Ada", "description": "d", "tags": "maths, engines", "extensions": {"x": [1]},
         }});
 
         let made = expect(201, upload(&admin, IMPORT, "ada.json", card.to_string().as_bytes()).await);
@@ -48,7 +48,7 @@ on_sqlite! {
         let before = expect(200, admin.get("/api/characters").await);
 
         for (bytes, reason) in [
-            ("", "not valid JSON"),
+            ("", "empty"),
             ("{\"entries\": {}}", "lorebook"),
             ("[1]", "a list"),
         ] {
@@ -275,7 +275,7 @@ on_sqlite! {
     async fn an_avatar_replaces_the_one_inside_the_card(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
-        let card = json!({"spec": "chara_card_v3", "spec_version": "3.0", "data": {"name": "Ada", "assets": [
+        let card = json!({"spec": "chara_card_v3", "spec_version": "3.0", "data": {"name": "Ada", "description": "d", "assets": [
             {"type": "icon", "name": "main", "ext": "png", "uri": format!("data:image/png;base64,{DOT}")},
         ]}});
         let made = expect(201, upload(&admin, IMPORT, "ada.json", card.to_string().as_bytes()).await);
@@ -317,7 +317,7 @@ fn fixture(name: &str) -> Vec<u8> {
 /// Returns a card archive with one sound.
 fn archive_with(sound: &[u8]) -> Vec<u8> {
     let card = json!({"spec": "chara_card_v3", "spec_version": "3.0", "data": {
-        "name": "Ada", "assets": [{"type": "x_sound", "uri": "embeded://s.ogg", "name": "s", "ext": "ogg"}],
+        "name": "Ada", "description": "d", "assets": [{"type": "x_sound", "uri": "embeded://s.ogg", "name": "s", "ext": "ogg"}],
     }});
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     for (name, bytes) in [("card.json", card.to_string().as_bytes()), ("s.ogg", sound)] {

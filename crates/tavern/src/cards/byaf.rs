@@ -7,6 +7,7 @@ use crate::cards::card;
 use crate::cards::card::Card;
 use crate::cards::card_error::CardError;
 use crate::cards::zip_archive::CardArchive;
+use crate::documents::limits;
 use crate::import_warning::ImportWarning;
 
 /// The file that identifies such an archive.
@@ -57,7 +58,7 @@ pub fn read(archive: &mut CardArchive) -> Result<(Card, Option<Vec<u8>>), CardEr
 }
 
 fn read_document(archive: &mut CardArchive, path: &str) -> Result<Value, CardError> {
-    let bytes = archive.read(path, card::MAX_BYTES as u64)?;
+    let bytes = archive.read(path, limits::MAX_BYTES as u64)?;
     let shown: String = path.chars().take(100).collect();
     let bytes = bytes.ok_or_else(|| CardError::reason(format!("The archive has no `{shown}`.")))?;
     card::parse_json(&bytes)

@@ -9,19 +9,10 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::cards::card_error::CardError;
-use crate::cards::card_versions::CardSpec;
+use crate::cards::card_versions::{CardSpec, V1_FIELDS};
 use crate::cards::{card_versions, repair};
+use crate::documents::limits::{MAX_BYTES, MAX_DEPTH, MAX_VALUES, count_depth_and_values};
 use crate::import_warning::ImportWarning;
-
-/// The maximum size of a card document, in bytes.
-pub const MAX_BYTES: usize = 5 * 1024 * 1024;
-/// A document nested this deep is refused; it is also the limit of the JSON parser.
-pub const MAX_DEPTH: usize = 128;
-/// The maximum number of values, because a parsed small number needs thirty times the size of its
-/// text.
-pub const MAX_VALUES: usize = 250_000;
-/// The memory of an object with one field, as a number of values.
-const VALUES_PER_OBJECT: usize = 6;
 
 /// A validated card.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,6 +56,24 @@ impl Card {
         let mut document = card_versions::wrap_data(fields);
         repair::repair(&mut document, CardSpec::V2, &mut warnings)?;
         Self::check_depth(CardSpec::V2, document, warnings)
+    }
+
+    /// Checks that the character has more than a name, so that no file of another kind becomes an
+    /// empty character.
+    ///
+    /// # Errors
+    /// Returns `NotACard` when description, personality, scenario, first message and examples are
+    /// all blank.
+    pub fn require_content(&self) -> Result<(), CardError> {
+        let texts = V1_FIELDS.iter().filter(|it| **it != "name");
+        let mut texts = texts.map(|it| self.text(it));
+        match texts.any(|it| !it.trim().is_empty()) {
+            true => Ok(()),
+            false => Err(CardError::reason(
+                "The character has no description, personality, scenario, first message or \
+                 examples of dialogue.",
+            )),
+        }
     }
 
     /// Checks the final depth: wrapping fields in `data` adds levels, and a deeper document could
@@ -321,30 +330,6 @@ fn check_limits(text: &str) -> Result<(), CardError> {
         ))),
         false => Ok(()),
     }
-}
-
-/// Returns the nesting depth of a JSON text, and its memory as a number of values: an object counts
-/// as several.
-pub fn count_depth_and_values(text: &[u8]) -> (usize, usize) {
-    let (mut depth, mut deepest, mut n_values) = (0_usize, 0_usize, 0_usize);
-    let (mut in_text, mut escaped) = (false, false);
-    for byte in text {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_text => escaped = true,
-            b'"' => in_text = !in_text,
-            _ if in_text => {}
-            b'{' | b'[' => {
-                depth += 1;
-                deepest = deepest.max(depth);
-                n_values += if *byte == b'{' { VALUES_PER_OBJECT } else { 1 };
-            }
-            b'}' | b']' => depth = depth.saturating_sub(1),
-            b',' => n_values += 1,
-            _ => {}
-        }
-    }
-    (deepest, n_values)
 }
 
 /// Returns the nesting depth of a value.

@@ -1,4 +1,5 @@
-//! Reads a card with its avatar and assets from a JSON file, a PNG, or an archive (CharX or BYAF).
+//! Reads a card with its avatar and assets from a JSON or YAML file, a PNG, or an archive (CharX or
+//! BYAF).
 //! The format is detected from the content of the file, not from its name.
 
 use std::collections::HashSet;
@@ -9,12 +10,15 @@ use crate::cards::avatar_image::AvatarImage;
 use crate::cards::card::Card;
 use crate::cards::card_assets::AssetLocation;
 use crate::cards::card_error::CardError;
+use crate::cards::importers::risu_files;
 use crate::cards::png::PngCard;
 use crate::cards::temp_assets::TempAssets;
 use crate::cards::zip_archive::CardArchive;
 use crate::cards::{
     avatar_image, byaf, card, card_assets, export_document, png, temp_assets, zip_archive,
 };
+use crate::documents::document::Document;
+use crate::documents::{document, limits};
 use crate::import_warning::ImportWarning;
 use crate::macros::syntax::unknown_macros;
 
@@ -66,21 +70,27 @@ pub fn read(mut file: File) -> Result<CardFile, CardError> {
             let reason = "The archive is invalid: its end is missing.";
             return Err(CardError::reason(reason));
         }
-        _ => from_json(file)?,
+        head if head.starts_with(&risu_files::MODULE_SIGNATURE) => {
+            let reason = "This is a module of Risu (.risum), not a character card. A module is \
+                          kept only inside a CHARX card.";
+            return Err(CardError::reason(reason));
+        }
+        _ => from_text(file)?,
     };
+    card_file.card.require_content()?;
     warn_unavailable(&mut card_file.card);
     let unknown = find_unknown_macros(&card_file.card);
     card_file.card.warnings.extend(unknown);
     Ok(card_file)
 }
 
-fn from_json(file: File) -> Result<CardFile, CardError> {
+fn from_text(file: File) -> Result<CardFile, CardError> {
     let mut bytes = Vec::new();
-    let most = card::MAX_BYTES as u64 + 1;
+    let most = limits::MAX_BYTES as u64 + 1;
     file.take(most)
         .read_to_end(&mut bytes)
         .map_err(unreadable)?;
-    let mut card = Card::parse(&bytes)?;
+    let mut card = read_document(document::read(&bytes)?)?;
     let picture = match card_assets::main_icon(&card.document) {
         Some(AssetLocation::Inline(bytes)) => render_avatar(&mut card, Cursor::new(bytes)),
         _ => None,
@@ -90,6 +100,12 @@ fn from_json(file: File) -> Result<CardFile, CardError> {
         avatar: picture,
         assets: TempAssets::new()?,
     })
+}
+
+fn read_document(document: Document) -> Result<Card, CardError> {
+    let mut card = Card::from_document(document.value)?;
+    card.warnings.extend(document.warning);
+    Ok(card)
 }
 
 fn from_png(mut file: File) -> Result<CardFile, CardError> {
@@ -168,11 +184,13 @@ fn from_archive(file: File) -> Result<CardFile, CardError> {
             assets: TempAssets::new()?,
         });
     }
-    let json = archive.read(CARD_PATH, card::MAX_BYTES as u64)?;
+    let json = archive.read(CARD_PATH, limits::MAX_BYTES as u64)?;
     let json = json.ok_or_else(|| {
         CardError::reason("The archive has no `card.json`: it is not a character card.")
     })?;
-    let mut card = Card::parse(&json).map_err(|error| archive_card_error(&error))?;
+    let card = document::read_json(&json).map_err(CardError::from);
+    let card = card.and_then(read_document);
+    let mut card = card.map_err(|error| archive_card_error(&error))?;
     let mut assets = read_assets(&mut archive, &mut card)?;
     let icon = match card_assets::main_icon(&card.document) {
         Some(AssetLocation::InFile(path)) => assets.read(&path)?,
@@ -201,7 +219,11 @@ fn archive_card_error(error: &CardError) -> CardError {
 fn read_assets(archive: &mut CardArchive, card: &mut Card) -> Result<TempAssets, CardError> {
     let mut assets = TempAssets::new()?;
     let mut n_bytes = 0;
-    for path in card_assets::embedded_paths(&card.document) {
+    let in_archive = archive.names();
+    let opaque = risu_files::kept_paths(&in_archive);
+    let mut paths = card_assets::embedded_paths(&card.document);
+    paths.extend(opaque.iter().map(|it| (*it).to_owned()));
+    for path in paths {
         if path.len() > MAX_PATH {
             continue;
         }
@@ -215,10 +237,12 @@ fn read_assets(archive: &mut CardArchive, card: &mut Card) -> Result<TempAssets,
         }
     }
     let kept: Vec<&str> = assets.names().collect();
-    let names = archive.names().into_iter();
-    let ignored: Vec<String> = names
-        .filter(|it| it != CARD_PATH && !kept.contains(&it.as_str()))
+    let names = in_archive.iter();
+    let ignored: Vec<&String> = names
+        .filter(|it| *it != CARD_PATH && !kept.contains(&it.as_str()))
         .collect();
+    let opaque: Vec<&str> = opaque.into_iter().filter(|it| kept.contains(it)).collect();
+    card.warnings.extend(risu_files::warning(&opaque));
     if let Some(first) = ignored.first() {
         let (n, first) = (ignored.len(), first.chars().take(60).collect::<String>());
         let sentence =
@@ -319,6 +343,10 @@ fn unreadable(_: std::io::Error) -> CardError {
 #[cfg(test)]
 #[path = "card_file_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "card_document_tests.rs"]
+mod document_tests;
 
 #[cfg(test)]
 #[path = "card_file_cost_tests.rs"]

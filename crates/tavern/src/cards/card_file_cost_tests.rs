@@ -99,7 +99,9 @@ fn read_within_limits(name: &str, bytes: &[u8]) -> Result<CardFile, CardError> {
 fn card_of_values(value: &str, n: usize, version: u8) -> String {
     let values = vec![value; n].join(",");
     let spec = format!(r#""spec":"chara_card_v{version}""#);
-    format!(r#"{{{spec},"data":{{"name":"Ada","extensions":{{"x":[{values}]}}}}}}"#)
+    format!(
+        r#"{{{spec},"data":{{"name":"Ada","description":"d","extensions":{{"x":[{values}]}}}}}}"#
+    )
 }
 
 #[test]
@@ -135,7 +137,7 @@ fn few_chunks_with_a_high_compression_ratio_are_decompressed() {
 #[test]
 fn a_large_asset_is_copied_once() {
     let asset = [b"chara-ext-asset_:a\0".as_slice(), &vec![b'A'; 19_000_000]].concat();
-    let json = r#"{"spec":"chara_card_v3","data":{"name":"Ada","assets":[{"uri":"__asset:a"}]}}"#;
+    let json = r#"{"spec":"chara_card_v3","data":{"name":"Ada","description":"d","assets":[{"uri":"__asset:a"}]}}"#;
     let chunks = [card("ccv3", json), chunk(b"tEXt", &asset)];
 
     let imported = read_within_limits("asset", &picture(1, 1, 8, &chunks)).expect("a card");

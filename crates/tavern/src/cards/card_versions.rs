@@ -4,6 +4,9 @@
 use serde_json::{Map, Value, json};
 
 use crate::cards::card_error::CardError;
+use crate::cards::importers::{character_document, flat_fields};
+use crate::chats::importers::chat_document;
+use crate::documents::document;
 use crate::import_warning::ImportWarning;
 
 /// The fields of V1, which other tools repeat at the root of later formats.
@@ -39,7 +42,7 @@ const DATA_FIELDS: [&str; 19] = [
     "source",
 ];
 
-/// The names of older tools for the fields of V1.
+/// The names of older tools for the fields of V1. A value here replaces a blank V1 field.
 const LEGACY_FIELDS: [(&str, &str); 5] = [
     ("char_name", "name"),
     ("char_persona", "description"),
@@ -66,9 +69,10 @@ pub fn normalize(
 ) -> Result<(CardSpec, Map<String, Value>), CardError> {
     let Value::Object(root) = document else {
         let found = describe_kind(&document);
-        let reason = format!("A card is a JSON object, but this is {found}.");
+        let reason = format!("A card is a JSON or YAML object, but this is {found}.");
         return Err(CardError::reason(reason));
     };
+    let root = character_document::to_flat_fields(root, warnings);
     let stated = root
         .get("spec")
         .and_then(Value::as_str)
@@ -86,7 +90,9 @@ pub fn normalize(
             Ok((CardSpec::V3, require_data(root, warnings)?))
         }
         Some(spec) if !is_flat(&root) => {
-            let reason = format!("\"{}\" is not a form of character card.", truncate(spec));
+            let form = truncate(spec);
+            let keys = document::describe_keys(&Value::Object(root));
+            let reason = format!("\"{form}\" is not a form of character card. {keys}");
             Err(CardError::reason(reason))
         }
         _ => read_without_spec(root, warnings),
@@ -103,7 +109,7 @@ pub fn wrap_data(data: Map<String, Value>) -> Map<String, Value> {
 }
 
 fn read_without_spec(
-    root: Map<String, Value>,
+    mut root: Map<String, Value>,
     warnings: &mut Vec<ImportWarning>,
 ) -> Result<(CardSpec, Map<String, Value>), CardError> {
     if root.get("data").is_some_and(|it| it.get("name").is_some()) {
@@ -111,10 +117,10 @@ fn read_without_spec(
         warnings.push(ImportWarning::new("form_missing", sentence));
         return Ok((CardSpec::V2, require_data(root, warnings)?));
     }
-    if is_flat(&root) {
-        return Ok((CardSpec::V1, move_into_data(root)));
+    for (old, new) in LEGACY_FIELDS {
+        flat_fields::move_field(&mut root, old, new);
     }
-    if let Some(root) = from_legacy_fields(&root) {
+    if is_flat(&root) {
         return Ok((CardSpec::V1, move_into_data(root)));
     }
     if root.get("entries").is_some() {
@@ -122,10 +128,18 @@ fn read_without_spec(
             "This is a lorebook, not a character card.",
         ));
     }
-    Err(CardError::reason(
-        "This is JSON, but not a character card: it has neither `data` nor a name with a \
-         description or a greeting.",
-    ))
+    let document = Value::Object(root);
+    if let Some(kind) = chat_document::kind_of(&document) {
+        let program = kind.program();
+        return Err(CardError::reason(format!(
+            "This is a chat of {program}, not a character card. Import it into a space."
+        )));
+    }
+    let keys = document::describe_keys(&document);
+    Err(CardError::reason(format!(
+        "This is not a character card: it has neither `data` nor a name with a description or a \
+         greeting. {keys}"
+    )))
 }
 
 /// Completes `data` from the root, where some tools repeat the fields; if both have a field, `data`
@@ -201,20 +215,6 @@ fn fill_talkativeness(data: &mut Map<String, Value>, talkativeness: Option<Value
 /// Returns whether it has a name and a field that only characters have.
 fn is_flat(root: &Map<String, Value>) -> bool {
     !is_absent(root, "name") && V1_FIELDS[1..].iter().any(|it| !is_absent(root, it))
-}
-
-/// Converts a card with the field names of older tools to V1.
-fn from_legacy_fields(root: &Map<String, Value>) -> Option<Map<String, Value>> {
-    let knows = |field| !is_absent(root, field);
-    let speaks_old = knows("char_name") && LEGACY_FIELDS[1..].iter().any(|it| knows(it.0));
-    speaks_old.then(|| {
-        let mut root = root.clone();
-        for (old, new) in LEGACY_FIELDS {
-            let value = root.shift_remove(old);
-            root.extend(value.map(|it| (new.to_owned(), it)));
-        }
-        root
-    })
 }
 
 fn is_absent(fields: &Map<String, Value>, field: &str) -> bool {

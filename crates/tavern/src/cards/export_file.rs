@@ -20,9 +20,8 @@ use crate::cards::card_assets::AssetLocation;
 use crate::cards::card_error::CardError;
 use crate::cards::png_chunks::ChunkWriter;
 use crate::cards::temp_assets::TempAssets;
-use crate::cards::{
-    avatar_image, card, card_assets, export_document, png, png_chunks, zip_archive,
-};
+use crate::cards::{avatar_image, card_assets, export_document, png, png_chunks, zip_archive};
+use crate::documents::limits;
 
 /// The path of an avatar that the card does not list.
 const ICON_PATH: &str = "assets/icon/images/main.webp";
@@ -89,7 +88,7 @@ impl CardExport {
             let document =
                 card_assets::with_container_uris(&document, |it| self.has_asset(it), false);
             let document = document.to_string();
-            if document.len() > card::MAX_BYTES {
+            if document.len() > limits::MAX_BYTES {
                 return Err(too_large_for_png());
             }
             push_text_chunk(&mut head, keyword, document.as_bytes());
@@ -161,7 +160,7 @@ impl CardExport {
             add_icon(&mut document);
         }
         let mut json = serde_json::to_vec_pretty(&document).map_err(|_| unwritable())?;
-        if json.len() > card::MAX_BYTES {
+        if json.len() > limits::MAX_BYTES {
             json = serde_json::to_vec(&document).map_err(|_| unwritable())?;
         }
         drop(document);

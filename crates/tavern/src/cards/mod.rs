@@ -10,6 +10,7 @@ pub mod card_file;
 pub mod card_versions;
 pub mod export_document;
 pub mod export_file;
+pub mod importers;
 pub mod png;
 pub mod png_chunks;
 pub mod repair;

@@ -11,9 +11,9 @@ use std::io::{BufReader, Cursor, Read, Seek, SeekFrom};
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use base64::{Engine, alphabet};
 
-use crate::cards::card;
 use crate::cards::card_error::CardError;
 use crate::cards::png_chunks::{checksum, push_chunk};
+use crate::documents::limits;
 use crate::import_warning::ImportWarning;
 
 /// The first bytes of every PNG.
@@ -21,7 +21,7 @@ pub const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 /// The maximum size of a PNG, in bytes.
 pub const MAX_BYTES: u64 = 20 * 1024 * 1024;
 /// The maximum text of a card in a chunk, in bytes: base64 needs four bytes for three.
-const MAX_TEXT_BYTES: usize = card::MAX_BYTES / 3 * 4 + 1024;
+const MAX_TEXT_BYTES: usize = limits::MAX_BYTES / 3 * 4 + 1024;
 const MAX_CHUNKS: usize = 100_000;
 const MAX_ASSETS: usize = 1_000;
 /// After this many broken cards of a keyword, no more are tried, because each may have to be

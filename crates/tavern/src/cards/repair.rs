@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::cards::card_error::CardError;
 use crate::cards::card_versions::{CardSpec, describe_kind, kind_name};
+use crate::documents::line_ends;
 use crate::import_warning::ImportWarning;
 
 /// The same limit as for all display names.
@@ -58,6 +59,7 @@ pub fn repair(
         repair_text(data, "nickname", warnings);
     }
     repair_extensions(data, warnings);
+    normalize_line_ends(data);
     match repair_name(data, "name", warnings) {
         true => {
             repair_nickname(data, warnings);
@@ -251,5 +253,56 @@ fn remove_nul(value: &mut Value) -> bool {
         }
         Value::Object(fields) => remove_nul_from(fields),
         _ => false,
+    }
+}
+
+/// Replaces the carriage returns in the text fields of `data`, its lorebook and its depth prompt.
+/// Values of `extensions` that belong to other programs are not changed.
+fn normalize_line_ends(data: &mut Map<String, Value>) {
+    let texts = TEXT_FIELDS.iter().chain(&LIST_FIELDS);
+    let others = OPTIONAL_LIST_FIELDS.iter().filter(|it| **it != "source");
+    let structured = ["nickname", "creator_notes_multilingual", "character_book"];
+    for field in texts.chain(others).chain(&structured) {
+        if let Some(value) = data.get_mut(*field) {
+            line_ends::normalize_all(value);
+        }
+    }
+    let extensions = data.get_mut("extensions");
+    let note = extensions.and_then(|it| it.get_mut("depth_prompt")?.get_mut("prompt"));
+    if let Some(prompt) = note {
+        line_ends::normalize_all(prompt);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::normalize_line_ends;
+
+    #[test]
+    fn text_fields_are_normalized_and_unknown_values_are_not() {
+        let text = "a\r\nb\rc";
+        let data = json!({
+            "description": text, "alternate_greetings": [text],
+            "character_book": {"entries": [{"content": text, "extensions": {"x": text}}]},
+            "extensions": {"depth_prompt": {"prompt": text}, "other": {"x": text}},
+            "unknown": text,
+        });
+        let mut data = data.as_object().expect("an object").clone();
+
+        normalize_line_ends(&mut data);
+
+        assert_eq!(
+            json!(data),
+            json!({
+                "description": "a\nb\nc", "alternate_greetings": ["a\nb\nc"],
+                "character_book": {"entries": [
+                    {"content": "a\nb\nc", "extensions": {"x": text}},
+                ]},
+                "extensions": {"depth_prompt": {"prompt": "a\nb\nc"}, "other": {"x": text}},
+                "unknown": text,
+            })
+        );
     }
 }

@@ -3,28 +3,25 @@
 
 use std::io::BufRead;
 
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
-
+use crate::chats::importers::chat_builder::ImportedChat;
 use crate::chats::line;
 use crate::chats::line::{ChatLine, ChatLineError};
 use crate::chats::line_reader::{LineReader, RawLine};
+use crate::chats::line_report::LineReport;
 use crate::chats::message::{ChatHeader, ChatMessage};
-use crate::import_warning::ImportWarning;
 
 /// The maximum number of messages in a batch. It is written in one transaction, for which other
 /// writers wait.
 pub const MAX_MESSAGES: usize = 100;
 const MAX_BYTES: usize = 256 * 1024;
 
-/// Maximum number of problems that are listed; further ones are only counted.
-const MAX_REPORTED: usize = 100;
-
-/// A part of the file that [`read`] passes to its caller, in order.
+/// A part of the file that [`read`] or [`emit`] passes to its caller, in order.
 #[derive(Debug)]
 pub enum BatchEvent {
-    Header(ChatHeader),
+    Header(Box<ChatHeader>),
     Batch(MessageBatch),
+    /// What follows belongs to another chat.
+    NextChat,
 }
 
 /// Messages, and the position in the file after them.
@@ -33,53 +30,6 @@ pub struct MessageBatch {
     pub messages: Vec<ChatMessage>,
     pub bytes_read: u64,
     n_bytes: usize,
-}
-
-/// Problems in the lines of an imported file.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[schema(as = ImportReport)]
-pub struct LineReport {
-    /// Number of skipped lines: they contain no usable message.
-    #[serde(default)]
-    pub n_skipped: u64,
-    /// Number of messages that were imported with changes.
-    #[serde(default)]
-    pub n_repaired: u64,
-    /// The first hundred skipped or changed lines.
-    #[serde(default)]
-    pub lines: Vec<LineProblem>,
-}
-
-/// A problem in one line.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[schema(as = ImportTrouble)]
-pub struct LineProblem {
-    /// Counted from 1.
-    pub line: u64,
-    pub reason: String,
-    /// A stable code for `reason`. Empty in reports written before codes existed.
-    #[serde(default)]
-    pub code: String,
-    /// Whether the line was skipped.
-    pub skipped: bool,
-}
-
-impl LineReport {
-    /// Adds a problem of a line; of more than a hundred only the number.
-    pub fn record(&mut self, line: u64, warning: &ImportWarning, skipped: bool) {
-        match skipped {
-            true => self.n_skipped += 1,
-            false => self.n_repaired += 1,
-        }
-        if self.lines.len() < MAX_REPORTED {
-            self.lines.push(LineProblem {
-                line,
-                reason: warning.message.clone(),
-                code: warning.code.to_string(),
-                skipped,
-            });
-        }
-    }
 }
 
 /// Reads a file to its end, or until `on_event` returns `false`. `count` returns the number of
@@ -105,6 +55,7 @@ pub fn read(
         is_first = false;
         match read {
             Ok(ChatLine::Header(header)) => {
+                report.warn(&header.warnings);
                 if !on_event(BatchEvent::Header(header)) {
                     return Ok(report);
                 }
@@ -127,6 +78,41 @@ pub fn read(
     batch.bytes_read = lines.n_bytes();
     on_event(BatchEvent::Batch(batch));
     Ok(report)
+}
+
+/// Passes on the chats of a document of `n_bytes` as [`read`] passes on a file.
+pub fn emit(
+    chats: Vec<ImportedChat>,
+    n_bytes: u64,
+    count: &dyn Fn(&str) -> i64,
+    on_event: &mut dyn FnMut(BatchEvent) -> bool,
+) -> LineReport {
+    let mut report = LineReport::default();
+    let n_messages: usize = chats.iter().map(|it| it.messages.len()).sum();
+    let mut n_emitted: usize = 0;
+    for (at, chat) in chats.into_iter().enumerate() {
+        if at > 0 && !on_event(BatchEvent::NextChat) {
+            return report;
+        }
+        report.warn(&chat.header.warnings);
+        report.append(chat.report);
+        if !on_event(BatchEvent::Header(Box::new(chat.header))) {
+            return report;
+        }
+        let mut batch = MessageBatch::default();
+        let mut messages = chat.messages.into_iter().peekable();
+        while let Some(message) = messages.next() {
+            batch.push(message, count);
+            n_emitted += 1;
+            if batch.is_full() || messages.peek().is_none() {
+                batch.bytes_read = n_bytes * n_emitted as u64 / n_messages.max(1) as u64;
+                if !on_event(BatchEvent::Batch(std::mem::take(&mut batch))) {
+                    return report;
+                }
+            }
+        }
+    }
+    report
 }
 
 impl MessageBatch {

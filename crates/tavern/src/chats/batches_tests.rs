@@ -12,6 +12,7 @@ fn read_all(file: &[u8]) -> (Vec<MessageBatch>, usize, LineReport) {
         match step {
             BatchEvent::Header(_) => n_headers += 1,
             BatchEvent::Batch(batch) => batches.push(batch),
+            BatchEvent::NextChat => unreachable!("JSONL is one chat"),
         }
         true
     });

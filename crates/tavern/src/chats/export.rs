@@ -7,7 +7,8 @@ use base::clock::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::chats::message::ChatRole;
-use crate::chats::metadata;
+use crate::chats::{chat_variables, metadata};
+use crate::macros::variables::VariableMap;
 
 /// The name that the header has if the chat has no user or no character.
 const NO_NAME: &str = "unused";
@@ -20,6 +21,8 @@ pub struct ExportedHeader<'a> {
     pub created_at: Timestamp,
     /// The settings of the conversation.
     pub settings: &'a Value,
+    /// The variables of the conversation that macros read and set.
+    pub variables: &'a VariableMap,
 }
 
 /// A message as it is exported.
@@ -50,11 +53,13 @@ pub struct ExportedText<'a> {
 
 /// Returns the first line of a JSONL file.
 pub fn header_line(header: &ExportedHeader<'_>) -> Value {
+    let mut chat_metadata = metadata::to_chat_metadata(header.settings);
+    chat_metadata.extend(chat_variables::write(header.variables));
     json!({
         "user_name": header.user_name.unwrap_or(NO_NAME),
         "character_name": header.character_name.unwrap_or(NO_NAME),
         "create_date": header.created_at,
-        "chat_metadata": metadata::to_chat_metadata(header.settings),
+        "chat_metadata": chat_metadata,
     })
 }
 
@@ -69,6 +74,15 @@ pub fn message_line(message: &ExportedChatMessage<'_>, swipes: &[ExportedText<'_
     insert_field("mes", json!(message.text.content));
     for (key, value) in metadata::extra_of_line(message.text.metadata, message.role) {
         insert_field(&key, value);
+    }
+    for field in metadata::AVATAR_FIELDS {
+        // A swipe that was generated here has none; those of the file do.
+        let of_text = |it: &ExportedText<'_>| it.metadata[metadata::IMPORTED].get(field).cloned();
+        if !line.contains_key(field)
+            && let Some(avatar) = swipes.iter().find_map(of_text)
+        {
+            line.insert(field.to_owned(), avatar);
+        }
     }
     let marks = [
         (metadata::OOC_KEY, message.is_ooc.then(|| json!(true))),
@@ -93,6 +107,9 @@ pub fn message_line(message: &ExportedChatMessage<'_>, swipes: &[ExportedText<'_
 
 fn swipe_info(text: ExportedText<'_>, message: &ExportedChatMessage<'_>) -> Value {
     let mut info = metadata::extra_of_message(text.metadata, message.role);
+    for field in metadata::AVATAR_FIELDS {
+        info.shift_remove(field);
+    }
     info.insert("send_date".to_owned(), json!(message.sent_at));
     Value::Object(info)
 }

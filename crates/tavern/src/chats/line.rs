@@ -9,19 +9,20 @@ use base::{display_name, message_text};
 use serde_json::{Map, Value};
 
 use crate::chats::message::{ChatHeader, ChatMessage, ChatRole, ChatText};
-use crate::chats::{dates, metadata};
+use crate::chats::{chat_variables, dates, metadata, timed_world_info};
+use crate::documents::line_ends;
 use crate::import_warning::ImportWarning;
 
 /// Maximum number of swipes of a message; more than users read.
-const MAX_SWIPES: usize = 200;
+pub(crate) const MAX_SWIPES: usize = 200;
 
 /// The maximum length of a name, the same as elsewhere.
-const MAX_NAME: usize = 100;
+pub(crate) const MAX_NAME: usize = 100;
 
 /// The content of a line.
 #[derive(Debug)]
 pub enum ChatLine {
-    Header(ChatHeader),
+    Header(Box<ChatHeader>),
     Message(Box<ChatMessage>),
 }
 
@@ -67,7 +68,7 @@ pub fn read(line: &[u8], is_first: bool) -> Result<ChatLine, ChatLineError> {
         "create_date",
     ];
     match is_first && of_headers.iter().any(|it| line.contains_key(*it)) {
-        true => Ok(ChatLine::Header(read_header(&line))),
+        true => Ok(ChatLine::Header(Box::new(read_header(&line)))),
         false => Err(ChatLineError::NoMessage),
     }
 }
@@ -113,16 +114,18 @@ fn replace_lone_surrogates(line: &[u8]) -> Vec<u8> {
 fn read_header(line: &Map<String, Value>) -> ChatHeader {
     // Newer files have this value instead of both names.
     let name = |key: &str| read_name(line.get(key)).filter(|it| it != "unused");
-    ChatHeader {
+    let mut header = ChatHeader {
         user_name: name("user_name"),
         character_name: name("character_name"),
         created_at: line.get("create_date").and_then(dates::parse),
-        settings: line
-            .get("chat_metadata")
-            .and_then(Value::as_object)
-            .map(metadata::settings)
-            .unwrap_or_default(),
+        ..ChatHeader::default()
+    };
+    if let Some(Value::Object(chat)) = line.get("chat_metadata") {
+        header.settings = metadata::settings(chat);
+        header.variables = chat_variables::read(chat, &mut header.warnings);
+        header.timed_effects = timed_world_info::read(chat);
     }
+    header
 }
 
 fn read_name(value: Option<&Value>) -> Option<String> {
@@ -167,6 +170,9 @@ fn read_message(line: &Map<String, Value>) -> Result<ChatMessage, ChatLineError>
     // empty.
     if role == ChatRole::System || about.as_object().is_some_and(|it| !it.is_empty()) {
         texts[active].metadata = about;
+    }
+    for text in &mut texts {
+        metadata::keep_avatars(line, &mut text.metadata);
     }
     let extra = line.get("extra");
     let is_ooc =
@@ -235,7 +241,8 @@ fn select_active(
 }
 
 /// Cleans a text so that a message may have it; returns `None` if nothing visible is left.
-fn clean_text(text: &str, repairs: &mut Vec<ImportWarning>) -> Option<String> {
+pub(crate) fn clean_text(text: &str, repairs: &mut Vec<ImportWarning>) -> Option<String> {
+    let text = &*line_ends::normalize(text);
     match MessageText::parse(text) {
         Ok(text) => Some(text.into_string()),
         Err(MessageTextError::Blank) => None,

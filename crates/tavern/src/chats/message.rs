@@ -4,16 +4,29 @@
 use base::clock::Timestamp;
 use serde_json::{Map, Value, json};
 
+use crate::chats::timed_world_info::NamedTimedEffect;
 use crate::import_warning::ImportWarning;
+use crate::lorebook_files::file::ParsedLorebook;
+use crate::macros::variables::VariableMap;
 
 /// The header, in most files the first line.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct ChatHeader {
     pub user_name: Option<String>,
     pub character_name: Option<String>,
     pub created_at: Option<Timestamp>,
+    /// The name of the chat, if the file has one.
+    pub title: Option<String>,
     /// Author's note and scenario, as settings of a conversation.
     pub settings: Map<String, Value>,
+    /// The variables that macros read and set.
+    pub variables: VariableMap,
+    /// The timed effects of lorebook entries, by the names of the file.
+    pub timed_effects: Vec<NamedTimedEffect>,
+    /// The lorebook of the chat, if the file contains one.
+    pub lorebook: Option<ParsedLorebook>,
+    /// What was changed or left out.
+    pub warnings: Vec<ImportWarning>,
 }
 
 /// A message with all its texts; `active` is always a valid index.

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::chats::message::ChatRole;
+use crate::documents::line_ends;
 
 /// The metadata key for fields that only the file format has, kept so that an export restores them.
 pub const IMPORTED: &str = "imported";
@@ -16,6 +17,13 @@ pub const AUDIENCE_KEY: &str = "audience";
 
 /// Maximum size of such fields without the reasoning; more than any known frontend writes.
 const MAX_EXTRA_BYTES: usize = 4 * 1024;
+
+/// Fields of a line that name the pictures of its author, by which SillyTavern finds the members of
+/// a group.
+pub const AVATAR_FIELDS: [&str; 2] = ["original_avatar", "force_avatar"];
+
+/// Maximum size of such a name: a path or an address.
+const MAX_AVATAR_BYTES: usize = 1024;
 
 /// Maximum size of stored reasoning, and of an author's note.
 const MAX_REASONING_BYTES: usize = 64 * 1024;
@@ -49,7 +57,7 @@ pub fn metadata(fields: &Map<String, Value>, role: ChatRole) -> Value {
         let mut extra = extra.clone();
         if let Some(Value::String(reasoning)) = extra.shift_remove("reasoning") {
             let to = reasoning.floor_char_boundary(MAX_REASONING_BYTES);
-            let reasoning = reasoning[..to].replace('\0', "");
+            let reasoning = line_ends::normalize(&reasoning[..to]).replace('\0', "");
             if !reasoning.trim().is_empty() {
                 all.insert("reasoning".to_owned(), Value::String(reasoning));
             }
@@ -75,6 +83,19 @@ pub fn metadata(fields: &Map<String, Value>, role: ChatRole) -> Value {
         all.insert(IMPORTED.to_owned(), Value::Object(notes));
     }
     Value::Object(all)
+}
+
+/// Adds the avatars of a line to the metadata of a text, so that an export restores them whichever
+/// swipe is shown.
+pub fn keep_avatars(line: &Map<String, Value>, metadata: &mut Value) {
+    for field in AVATAR_FIELDS {
+        let avatar = line.get(field).and_then(Value::as_str);
+        let is_kept =
+            |it: &&str| !it.is_empty() && it.len() <= MAX_AVATAR_BYTES && !it.contains('\0');
+        if let Some(avatar) = avatar.filter(is_kept) {
+            metadata[IMPORTED][field] = json!(avatar);
+        }
+    }
 }
 
 /// Returns whether the fields are small and contain no NUL, which PostgreSQL cannot store.
@@ -121,7 +142,7 @@ pub fn extra_of_line(metadata: &Value, role: ChatRole) -> Map<String, Value> {
 /// Returns settings of a conversation from the metadata of a chat.
 pub fn settings(chat: &Map<String, Value>) -> Map<String, Value> {
     let text = |key: &str| {
-        let text = chat.get(key)?.as_str()?.replace('\0', "");
+        let text = line_ends::normalize(chat.get(key)?.as_str()?).replace('\0', "");
         let to = text.floor_char_boundary(MAX_NOTE_BYTES);
         let text = text[..to].to_owned();
         (!text.trim().is_empty()).then_some(text)

@@ -102,6 +102,18 @@ impl TimedEffects {
     }
 }
 
+impl TimedEffect {
+    /// Creates an effect on an entry that began elsewhere.
+    pub fn restored(entry: &LorebookEntry, (start, end): (i64, i64), is_protected: bool) -> Self {
+        Self {
+            start,
+            end,
+            hash: entry_hash(entry),
+            is_protected,
+        }
+    }
+}
+
 fn new_effect(entry: &LorebookEntry, n_messages: i64, n: i64) -> TimedEffect {
     TimedEffect {
         start: n_messages,

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use base::display_name;
 use serde_json::{Map, Value, json};
 
-use crate::cards::card;
+use crate::documents::{decoding, document, limits, line_ends};
 use crate::import_warning::ImportWarning;
 use crate::lorebook_files::{importers, world_info};
 
@@ -66,13 +66,15 @@ pub fn read(bytes: &[u8], file_name: &str) -> Result<ParsedLorebook, LorebookErr
             "The file is larger than 5 MiB.".into(),
         ));
     }
-    let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
-    if card::count_depth_and_values(bytes).1 > MAX_VALUES {
+    let decoded = decoding::decode(bytes);
+    if limits::count_depth_and_values(decoded.text.as_bytes()).1 > MAX_VALUES {
         return Err(too_many_values());
     }
-    let value: Value = serde_json::from_slice(bytes)
+    let value: Value = serde_json::from_str(&decoded.text)
         .map_err(|error| LorebookError::reason(format!("The file is not valid JSON: {error}.")))?;
-    from_value(value, file_name)
+    let mut read = from_value(value, file_name)?;
+    read.warnings.extend(decoded.warning);
+    Ok(read)
 }
 
 /// Reads a JSON document.
@@ -84,6 +86,7 @@ pub fn from_value(mut value: Value, file_name: &str) -> Result<ParsedLorebook, L
         return Err(too_many_values());
     }
     remove_nul(&mut value);
+    line_ends::normalize_all(&mut value);
     let Value::Object(root) = value else {
         return Err(LorebookError::reason("A lorebook must be a JSON object."));
     };
@@ -146,10 +149,11 @@ fn read_entries(
             .into_iter()
             .map(|(uid, it)| (Some(uid), it))
             .collect(),
-        _ => {
-            return Err(LorebookError::reason(
-                "The file contains no lorebook entries.",
-            ));
+        other => {
+            book.extend(other.map(|it| ("entries".to_owned(), it)));
+            let keys = document::describe_keys(&Value::Object(book));
+            let reason = format!("The file contains no lorebook entries. {keys}");
+            return Err(LorebookError::reason(reason));
         }
     };
     let in_world = world_info::is_world_info(entries.iter().map(|(_, it)| it));

@@ -5,6 +5,7 @@
 use base::display_name;
 use serde_json::{Map, Value, json};
 
+use crate::documents::{decoding, document, line_ends};
 use crate::import_warning::ImportWarning;
 
 /// The maximum size of a file, in bytes.
@@ -31,6 +32,8 @@ pub struct BackupPersona {
 pub struct PersonaBackup {
     /// In the order of the file.
     pub personas: Vec<BackupPersona>,
+    /// The file names of their pictures, in the same order.
+    pub picture_names: Vec<String>,
     /// The number of personas that could not be read.
     pub n_skipped: usize,
     pub warnings: Vec<ImportWarning>,
@@ -41,6 +44,13 @@ pub struct PersonaBackup {
 #[error("{0}")]
 pub struct PersonaBackupError(String);
 
+impl PersonaBackupError {
+    /// Creates an error with this reason.
+    pub fn reason(reason: impl Into<String>) -> Self {
+        Self(reason.into())
+    }
+}
+
 /// Reads a backup.
 ///
 /// # Errors
@@ -49,13 +59,16 @@ pub fn read(bytes: &[u8]) -> Result<PersonaBackup, PersonaBackupError> {
     if bytes.len() > MAX_FILE_BYTES {
         return reject("The file is larger than 8 MiB.");
     }
-    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let decoded = decoding::decode(bytes);
     // The parser refuses more than 128 levels.
-    let Ok(Value::Object(file)) = serde_json::from_slice(text) else {
+    let Ok(Value::Object(mut file)) = serde_json::from_str(&decoded.text) else {
         return reject("The file is not a JSON object with at most 128 levels.");
     };
-    let Some(Value::Object(names)) = file.get("personas") else {
-        return reject("The file has no `personas`. It must be a persona backup of SillyTavern.");
+    let Some(Value::Object(names)) = file.shift_remove("personas") else {
+        let keys = document::describe_keys(&Value::Object(file));
+        return reject(&format!(
+            "The file has no `personas`. It must be a persona backup of SillyTavern. {keys}"
+        ));
     };
     let no_descriptions = Map::new();
     let descriptions = file.get("persona_descriptions").and_then(Value::as_object);
@@ -63,8 +76,9 @@ pub fn read(bytes: &[u8]) -> Result<PersonaBackup, PersonaBackupError> {
     let default = file.get("default_persona").and_then(Value::as_str);
     let mut backup = PersonaBackup {
         personas: Vec::new(),
+        picture_names: Vec::new(),
         n_skipped: names.len().saturating_sub(MAX_PERSONAS),
-        warnings: Vec::new(),
+        warnings: Vec::from_iter(decoded.warning),
     };
     if backup.n_skipped > 0 {
         let sentence = format!("Only the first {MAX_PERSONAS} personas of the file were read.");
@@ -73,13 +87,13 @@ pub fn read(bytes: &[u8]) -> Result<PersonaBackup, PersonaBackupError> {
     }
     for (key, name) in names.iter().take(MAX_PERSONAS) {
         let is_default = default == Some(key.as_str());
-        backup.add(name, descriptions.get(key), is_default);
+        backup.add(key, name, descriptions.get(key), is_default);
     }
     Ok(backup)
 }
 
 impl PersonaBackup {
-    fn add(&mut self, name: &Value, description: Option<&Value>, is_default: bool) {
+    fn add(&mut self, key: &str, name: &Value, description: Option<&Value>, is_default: bool) {
         let name = name.as_str().filter(|it| !it.contains('\0'));
         let Some(name) = name.and_then(|it| display_name::truncate(it, MAX_NAME_CHARS)) else {
             self.n_skipped += 1;
@@ -89,10 +103,7 @@ impl PersonaBackup {
         // Old files have the text itself instead of an object.
         let text = description.and_then(|it| it.as_str().or_else(|| it["description"].as_str()));
         let text = text.unwrap_or_default();
-        let text = text
-            .replace("\r\n", "\n")
-            .replace('\r', "\n")
-            .replace('\0', "");
+        let text = line_ends::normalize(text).replace('\0', "");
         if text.len() > MAX_DESCRIPTION_BYTES {
             self.n_skipped += 1;
             let sentence = format!("“{name}” was skipped: its description is longer than 16 KiB.");
@@ -113,6 +124,13 @@ impl PersonaBackup {
             let warning = ImportWarning::new("persona_lorebook", sentence);
             self.warn(warning.with("name", name.clone()));
         }
+        let title = description.and_then(|it| it["title"].as_str());
+        if title.is_some_and(|it| !it.trim().is_empty()) {
+            let sentence = format!("The title of “{name}” is not kept.");
+            let warning = ImportWarning::new("persona_title", sentence);
+            self.warn(warning.with("name", name.clone()));
+        }
+        self.picture_names.push(key.to_owned());
         self.personas.push(BackupPersona {
             name,
             description: text,
@@ -196,7 +214,7 @@ mod tests {
         let backup = read_json(&json!({
             "personas": {"a": "Ann", "b": 7, "c": "\u{200b}", "d": "Dan"},
             "persona_descriptions": {
-                "a": {"description": "Deep.", "position": 4, "lorebook": "Sea"},
+                "a": {"description": "Deep.", "position": 4, "lorebook": "Sea", "title": "T"},
                 "d": {"description": "x".repeat(17 * 1024)},
             },
         }));
@@ -207,6 +225,7 @@ mod tests {
         let expected = [
             "persona_position",
             "persona_lorebook",
+            "persona_title",
             "persona_without_name",
             "persona_without_name",
             "persona_too_long",

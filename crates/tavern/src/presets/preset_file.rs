@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::documents::{decoding, line_ends};
 use crate::import_warning::ImportWarning;
 use crate::instruct::template_files;
 use crate::macros::syntax::unknown_macros;
@@ -44,9 +45,9 @@ pub fn read(bytes: &[u8]) -> Result<ImportedPreset, PresetImportError> {
     if bytes.len() > MAX_FILE_BYTES {
         return reject("The file is larger than 5 MiB.");
     }
-    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let decoded = decoding::decode(bytes);
     // The parser refuses more than 128 levels.
-    let Ok(Value::Object(fields)) = serde_json::from_slice(text) else {
+    let Ok(Value::Object(mut fields)) = serde_json::from_str(&decoded.text) else {
         return reject("The file is not a JSON object with at most 128 levels.");
     };
     if fields
@@ -55,10 +56,12 @@ pub fn read(bytes: &[u8]) -> Result<ImportedPreset, PresetImportError> {
     {
         return reject("A string in the file contains the character U+0000.");
     }
+    line_ends::normalize_fields(&mut fields);
     if fields.get("spec").and_then(Value::as_str) == Some(SPEC) {
-        return read_own(fields);
+        return read_own(fields, Vec::from_iter(decoded.warning));
     }
     let mut reading = FieldReader::new(fields);
+    reading.warnings.extend(decoded.warning);
     // A master file contains the samplers in one of its fields.
     let is_master = template_files::is_master(&reading.fields);
     if is_master {
@@ -124,7 +127,10 @@ pub fn write(form: PresetFormat, name: &str, document: &Value, origin: Option<&V
     }
 }
 
-fn read_own(mut fields: Map<String, Value>) -> Result<ImportedPreset, PresetImportError> {
+fn read_own(
+    mut fields: Map<String, Value>,
+    warnings: Vec<ImportWarning>,
+) -> Result<ImportedPreset, PresetImportError> {
     let Some(Value::Object(document)) = fields.shift_remove("document") else {
         return reject("The preset in the file has no `document`.");
     };
@@ -135,7 +141,7 @@ fn read_own(mut fields: Map<String, Value>) -> Result<ImportedPreset, PresetImpo
             .map(str::to_owned),
         document: Value::Object(document),
         origin: fields.shift_remove("origin").filter(Value::is_object),
-        warnings: Vec::new(),
+        warnings,
     })
 }
 

@@ -3,14 +3,42 @@
 const MAX_LINE = 2 * 1024 * 1024
 const MAX_NAME = 100
 const MAX_NAMES = 200
+// Fields of which a line of a chat has at least one.
+const LINE_FIELDS = ["mes", "swipes", "chat_metadata", "user_name", "character_name", "create_date"]
 // Characters that change the direction of the text.
 const DIRECTION_MARKS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g
 
-// Whether a file may be a chat, by its name and its first line.
-export function looksLikeChat({ name }, head = "") {
+// Whether a file may be a chat: by its name and its first line, or by its content if it is JSON.
+export function looksLikeChat({ name }, head = "", json = null) {
   if (/\.jsonl$/i.test(name)) return true
+  if (isChatOfOtherProgram(json)) return true
   const line = readLine(head.split("\n", 1)[0])
   return line !== null && ("chat_metadata" in line || ("mes" in line && "is_user" in line))
+}
+
+// Whether a JSON document is a chat of Agnai, KoboldAI, text-generation-webui, Character.AI or Risu, which
+// only the server reads.
+export function isChatOfOtherProgram(json) {
+  if (json === null || typeof json !== "object") return false
+  const isHistory = (it) => Array.isArray(it?.msgs) || Array.isArray(it?.turns)
+  if (Array.isArray(json)) return json.some(isHistory)
+  const has = (...keys) => keys.every((key) => Array.isArray(json[key]))
+  return (
+    json.type === "risuChat" ||
+    json.type === "risuAllChats" ||
+    (has("actions") && ("gamestarted" in json || "prompt" in json || "worldinfo" in json)) ||
+    has("internal", "visible") ||
+    has("data", "data_visible") ||
+    has("histories") ||
+    Array.isArray(json.histories?.histories) ||
+    isHistory(json) ||
+    (has("messages") && json.messages.some((it) => typeof it?.msg === "string"))
+  )
+}
+
+// Whether a JSON document is no line of a chat, so that only the server can tell what it is.
+export function isDocument(json) {
+  return json !== null && (Array.isArray(json) || !LINE_FIELDS.some((key) => key in json))
 }
 
 // Resolves to `{ n, names: [{ name, isUser, n }] }`, the most frequent names first.

@@ -15,7 +15,7 @@ export default {
   "card.add_to_library": "Add to my library",
   "card.add_to_space": "Add to {name}",
   "card.choose": "Choose a file",
-  "card.choose_hint": "PNG, JSON, CHARX or Backyard. You can also drop a file anywhere on the page.",
+  "card.choose_hint": "PNG, JSON, YAML, CHARX or Backyard. You can also drop a file anywhere on the page.",
   "card.edit": "Edit card",
   "card.edit_title": "Card of {name}",
   "card.read_only": "This card belongs to another user. You can view and export it.",

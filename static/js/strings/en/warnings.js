@@ -79,6 +79,30 @@ export default {
   "warning.chat_line_too_long": "This line is longer than a message can be.",
   "warning.chat_line_without_message": "This line contains no message.",
   "warning.chat_line_blank": "This message has no text.",
+  "warning.invalid_encoding":
+    "The file is not valid UTF-8: the first invalid byte is at offset {offset}. Invalid bytes were replaced by U+FFFD.",
+  "warning.persona_kind_unknown":
+    "The persona of the character has an unknown kind; it is kept, but it is not part of the description.",
+  "warning.embedded_book_unreadable": "The lorebook of the character could not be read.",
+  "warning.opaque_files_kept": {
+    one: "{n} file of another program is kept and exported again: “{name}”. Scripts in it do not run.",
+    other: "{n} files of another program are kept and exported again, such as “{name}”. Scripts in them do not run.",
+  },
+  "warning.chat_parts_left_out": "Parts of the file have no place here and were left out: {names}.",
+  "warning.chat_lorebook_unreadable": "The lorebook of the chat could not be read.",
+  "warning.chats_cut": "Only the first {n} chats of the file were imported.",
+  "warning.excluding_keys_left_out": {
+    one: "{n} World Info entry has secondary keys and keys that exclude; the latter were left out.",
+    other: "{n} World Info entries have secondary keys and keys that exclude; the latter were left out.",
+  },
+  "warning.chat_variables_left_out": {
+    one: "{n} variable of the chat is beyond the limits and was left out.",
+    other: "{n} variables of the chat are beyond the limits and were left out.",
+  },
+  "warning.timed_effects_left_out": {
+    one: "{n} timed effect of World Info was left out, because its entry is not in your library.",
+    other: "{n} timed effects of World Info were left out, because their entries are not in your library.",
+  },
   "warning.memory_line_broken": "This line is not a JSON object.",
   "warning.memory_line_too_long": "This line is too long for a memory.",
   "warning.memory_line_content": "The content must have 1 to 2,000 characters.",
@@ -113,6 +137,11 @@ export default {
   "warning.persona_position":
     "“{name}” is sent where the preset has the persona, not at the position in the file.",
   "warning.persona_lorebook": "The lorebook of “{name}” is not linked.",
+  "warning.persona_title": "The title of “{name}” is not kept.",
+  "warning.persona_pictures_unreadable": {
+    one: "{n} picture of a persona cannot be read.",
+    other: "{n} pictures of personas cannot be read.",
+  },
   "warning.persona_known": "“{name}” was skipped: you have a persona with this name.",
   "warning.persona_surplus": "“{name}” was skipped: you cannot have more personas.",
   "warning_field.assistant_prefill": "Assistant Prefill",

@@ -15,7 +15,7 @@ export default {
   "card.add_to_library": "加入我的资源库",
   "card.add_to_space": "加入{name}",
   "card.choose": "选择文件",
-  "card.choose_hint": "PNG、JSON、CHARX 或 Backyard。也可以把文件拖到页面任意处。",
+  "card.choose_hint": "PNG、JSON、YAML、CHARX 或 Backyard。也可以把文件拖到页面任意处。",
   "card.edit": "编辑角色卡",
   "card.edit_title": "{name}的角色卡",
   "card.read_only": "这张角色卡属于其他用户。你可以查看和导出。",

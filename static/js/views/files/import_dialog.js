@@ -1,7 +1,8 @@
 // The dialogs that import a chat or a space from a file.
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
-import { looksLikeChat, preview, matchMembers } from "../../models/files/chat_file.js"
+import { isDocument, looksLikeChat, preview, matchMembers } from "../../models/files/chat_file.js"
+import { inspectFile } from "../../models/files/dropped_file.js"
 import { may } from "../../models/members/rights.js"
 import { paths } from "../../router.js"
 import { button } from "../components/button.js"
@@ -14,7 +15,7 @@ const SHOWN_NAMES = 30
 
 // Imports a chat into a space; asks for a file unless one is given.
 export async function openChatImportDialog(parts, spaceId, given = null) {
-  const file = given ?? (await chooseFile("application/x-ndjson,.jsonl"))
+  const file = given ?? (await chooseFile("application/x-ndjson,.jsonl,application/json,.json"))
   if (!file) return
   const made = await openDialog({
     title: t("chats.import"),
@@ -41,7 +42,7 @@ export function chatImporters(parts) {
   const canImport = (space) => space && may(space.my_role, "files")
   const chat = {
     name: "chat",
-    looksLike: (file, head) => looksLikeChat(file, new TextDecoder().decode(head)),
+    looksLike: (file, head, json) => looksLikeChat(file, new TextDecoder().decode(head), json),
     open: (file) => {
       const { store, toasts } = parts
       const space = [store.openSpace, ...store.spaces].find(canImport)
@@ -82,11 +83,24 @@ class ChatImport {
     const { files } = this.#parts
     replace(this.node, el("p", { class: "import__text" }, t("chats.reading", { name: this.#file.name })))
     try {
+      const { json } = await inspectFile(this.#file)
+      if (isDocument(json)) return this.#showDocument()
       const [contents, roster] = await Promise.all([preview(this.#file), files.roster(this.#spaceId)])
       this.#show(contents, roster, files.myMembershipIn(roster))
     } catch {
       replace(this.node, el("p", { class: "form__error", role: "alert" }, t("chats.unreadable")))
     }
+  }
+
+  // Only the server reads chats of other programs; the report tells what it made of them.
+  #showDocument() {
+    replace(
+      this.node,
+      el("p", { class: "import__text" }, t("chats.document", { name: this.#file.name })),
+      el("p", { class: "import__note" }, t("chats.document_hint")),
+      this.#actions(() => ({})),
+    )
+    this.node.querySelector("[autofocus]").focus()
   }
 
   #show({ n, names }, roster, myMembership) {
@@ -116,14 +130,19 @@ class ChatImport {
       el("div", { class: "import__names" }, fields.map(({ node }) => node)),
       names.length > SHOWN_NAMES &&
         el("p", { class: "import__note" }, t("chats.more_names", { n: names.length - SHOWN_NAMES })),
-      el(
-        "div",
-        { class: "form__actions" },
-        button(t("cancel"), { look: "quiet", click: () => this.#close() }),
-        button(t("chats.start_import"), { look: "primary", autofocus: true, click: () => this.#import(changed()) }),
-      ),
+      this.#actions(changed),
     )
     this.node.querySelector("[autofocus]").focus()
+  }
+
+  // `names()` returns the names that are not mapped as the server does by default.
+  #actions(names) {
+    return el(
+      "div",
+      { class: "form__actions" },
+      button(t("cancel"), { look: "quiet", click: () => this.#close() }),
+      button(t("chats.start_import"), { look: "primary", autofocus: true, click: () => this.#import(names()) }),
+    )
   }
 
   #import(names) {

@@ -1,7 +1,7 @@
 // The progress of an import: a bar, a Cancel button, and the result.
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
-import { sentenceOf } from "../../models/files/import_warnings.js"
+import { sentenceOf, sentencesOf } from "../../models/files/import_warnings.js"
 import { button } from "../components/button.js"
 import { explain } from "../components/error_messages.js"
 
@@ -46,6 +46,7 @@ export function progress({ files, begin, close, again }) {
       el("p", { class: "import__text" }, t("chats.done", { n: finished.n_messages })),
       nSkipped > 0 && el("p", { class: "import__note" }, t("chats.skipped", { n: nSkipped })),
       nRepaired > 0 && el("p", { class: "import__note" }, t("chats.repaired", { n: nRepaired })),
+      ...sentencesOf(finished.report).map((it) => el("p", { class: "import__note" }, it)),
       lines.length > 0 && troubles(lines),
       el(
         "div",

@@ -27,7 +27,7 @@ export function personasCard(parts) {
     show()
   }
   const importFile = async () => {
-    const file = await chooseFile(".json,application/json")
+    const file = await chooseFile(".json,application/json,.zip,application/zip")
     if (!file) return
     const result = await personas.importFile(file)
     show()
