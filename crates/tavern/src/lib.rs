@@ -16,6 +16,7 @@
 //! | [`personas`] | persona backups: reading and writing |
 //! | [`pictures`] | pictures from outside: decoding within limits, pictures of messages |
 //! | [`presets`] | presets and their files |
+//! | [`regex_scripts`] | regex scripts of cards and presets |
 //! | [`import_warning`] | what was repaired or skipped in an import |
 //! | [`seeded_random`] | random numbers from a seed |
 
@@ -31,4 +32,5 @@ pub mod pattern;
 pub mod personas;
 pub mod pictures;
 pub mod presets;
+pub mod regex_scripts;
 pub mod seeded_random;

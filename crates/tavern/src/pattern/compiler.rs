@@ -15,18 +15,22 @@ struct Context {
 
 struct Compiler {
     program: Program,
-    /// Whether capture groups must be stored: only back-references read them.
+    /// Whether capture groups must be stored, because a back-reference or the caller reads them.
     has_captures: bool,
+    /// Whether what follows an instruction depends only on the position, because nothing in the
+    /// pattern reads captures.
+    is_memoizable: bool,
 }
 
-/// Compiles a pattern.
-pub fn compile(tree: &SyntaxTree, is_unicode: bool) -> Program {
+/// Compiles a pattern; with `keeps_captures`, a match has the bounds of its capture groups.
+pub fn compile(tree: &SyntaxTree, is_unicode: bool, keeps_captures: bool) -> Program {
     let mut compiler = Compiler {
         program: Program {
             is_unicode,
             ..Program::default()
         },
-        has_captures: tree.has_back_references,
+        has_captures: tree.has_back_references || keeps_captures,
+        is_memoizable: !tree.has_back_references,
     };
     if compiler.has_captures {
         compiler.program.n_registers = (tree.n_groups as usize + 1) * 2;
@@ -194,7 +198,7 @@ impl Compiler {
             max: repeat.max,
             is_lazy: repeat.is_lazy,
             is_backward: context.is_backward,
-            is_memoized: !self.has_captures && !context.is_counted,
+            is_memoized: self.is_memoizable && !context.is_counted,
         }));
     }
 

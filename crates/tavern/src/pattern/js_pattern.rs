@@ -22,6 +22,10 @@ pub struct JsPattern {
     /// What every text with a match contains, if both are converted to lower case: at least one
     /// literal of each list.
     pub required_literals: Vec<Vec<String>>,
+    /// The number of capture groups whose bounds a match has; 0 if they are not stored.
+    pub n_captures: usize,
+    /// The names of capture groups, each with its group, in order.
+    pub group_names: Vec<(String, u32)>,
 }
 
 impl JsPattern {
@@ -30,6 +34,23 @@ impl JsPattern {
     /// # Errors
     /// Returns why the pattern or a flag is invalid, also if the pattern is longer than 4096 bytes.
     pub fn compile(source: &str, flags: &str) -> Result<Self, PatternSyntaxError> {
+        Self::compile_with(source, flags, false)
+    }
+
+    /// Compiles a pattern like [`Self::compile`]; its matches have the bounds of their capture groups,
+    /// for which a search needs more steps.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn compile_with_captures(source: &str, flags: &str) -> Result<Self, PatternSyntaxError> {
+        Self::compile_with(source, flags, true)
+    }
+
+    fn compile_with(
+        source: &str,
+        flags: &str,
+        keeps_captures: bool,
+    ) -> Result<Self, PatternSyntaxError> {
         let error = |reason| PatternSyntaxError {
             reason,
             position: source.chars().count(),
@@ -42,10 +63,16 @@ impl JsPattern {
         let first: Option<CharSet> = first_chars::first_chars(&tree.root);
         Ok(Self {
             flags,
-            program: compiler::compile(&tree, flags.unicode),
+            program: compiler::compile(&tree, flags.unicode, keeps_captures),
             is_anchored: flags.sticky || first_chars::is_anchored(&tree.root),
             first_chars: first.map(|it| MatchSet::new(&it)),
             required_literals: required_literals::find(&tree.root),
+            n_captures: if keeps_captures {
+                tree.n_groups as usize
+            } else {
+                0
+            },
+            group_names: tree.group_names,
         })
     }
 }

@@ -1,8 +1,10 @@
 //! Parses the flags of a pattern.
 
-/// The flags of a pattern. `d` and `g` have no effect on whether it matches.
+/// The flags of a pattern. `d` has no effect, and `g` none on whether it matches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PatternFlags {
+    /// `g`: all matches are replaced, not only the first one.
+    pub global: bool,
     /// `i`
     pub ignore_case: bool,
     /// `m`: `^` and `$` match at line breaks.
@@ -25,6 +27,7 @@ pub fn parse_flags(text: &str) -> Option<PatternFlags> {
         || text.char_indices().any(is_repeated)
         || (has('u') && has('v'));
     (!is_invalid).then(|| PatternFlags {
+        global: has('g'),
         ignore_case: has('i'),
         multiline: has('m'),
         dot_all: has('s'),

@@ -51,6 +51,7 @@ pub fn parse(pattern: &str, flags: PatternFlags) -> Parsed<SyntaxTree> {
     Ok(SyntaxTree {
         root,
         n_groups: parser.n_groups,
+        group_names: parser.groups.names,
         has_back_references: parser.has_back_references,
     })
 }

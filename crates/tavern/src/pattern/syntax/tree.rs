@@ -9,6 +9,8 @@ pub struct SyntaxTree {
     pub root: Node,
     /// The number of capture groups.
     pub n_groups: u32,
+    /// The names of capture groups, each with its group, in order.
+    pub group_names: Vec<(String, u32)>,
     /// Whether a back-reference reads a capture group.
     pub has_back_references: bool,
 }

@@ -229,8 +229,8 @@ fn warn_unused_fields(reading: &mut FieldReader) {
         .map(|it| &it["regex_scripts"]);
     let n_scripts = scripts.and_then(Value::as_array).map_or(0, Vec::len);
     if n_scripts > 0 {
-        let sentence = format!("{n_scripts} regex scripts are kept, but not run.");
-        reading.warn(ImportWarning::new("scripts_unused", sentence).with("n", n_scripts));
+        let sentence = format!("{n_scripts} regex scripts are off until you allow them.");
+        reading.warn(ImportWarning::new("scripts_off", sentence).with("n", n_scripts));
     }
 }
 
