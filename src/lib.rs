@@ -27,6 +27,8 @@ pub mod attachments;
 pub mod personas;
 // Spaces and their members.
 pub mod spaces;
+// Regex scripts of the cards and presets in a space.
+pub mod regex_scripts;
 // Conversations and messages.
 pub mod conversations;
 // Active lorebooks, memories, rounds, speaker selection.

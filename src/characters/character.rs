@@ -12,6 +12,8 @@ use serde::Serialize;
 use tavern::cards::card;
 use tavern::cards::card::Card;
 use tavern::cards::card_error::CardError;
+use tavern::regex_scripts::script_view::RegexScriptView;
+use tavern::regex_scripts::{script_list, script_view};
 use utoipa::ToSchema;
 
 use crate::characters::public_card::PublicCard;
@@ -41,6 +43,8 @@ pub struct Model {
     pub talkativeness: Option<f64>,
     /// Whether everyone who shares a space with it may read the whole card.
     pub share_whole_card: bool,
+    /// Whether its owner allows the regex scripts of the card.
+    pub regex_allowed: bool,
     pub status: CharacterStatus,
     pub created_at: Timestamp,
 }
@@ -70,6 +74,10 @@ pub struct CharacterView {
     pub public_card: PublicCard,
     /// Whether everyone who shares a space with the character may read the whole card.
     pub share_whole_card: bool,
+    /// Whether its owner allows the regex scripts of the card.
+    pub regex_allowed: bool,
+    /// The regex scripts of the card; none for users who may not read it.
+    pub regex_scripts: Vec<RegexScriptView>,
     pub avatar_url: Option<String>,
     /// The number of greetings.
     pub greetings: usize,
@@ -91,6 +99,7 @@ impl Model {
     pub fn public_view(&self) -> CharacterView {
         CharacterView {
             card: None,
+            regex_scripts: Vec::new(),
             ..self.view()
         }
     }
@@ -107,6 +116,8 @@ impl Model {
             card: Some(self.card.clone()),
             public_card: card.as_ref().map(PublicCard::from_card).unwrap_or_default(),
             share_whole_card: self.share_whole_card,
+            regex_allowed: self.regex_allowed,
+            regex_scripts: script_view::views(script_list::of_card(&self.card)),
             avatar_url: avatar_url(self.id, self.avatar_hash.as_deref()),
             greetings,
             lore_entries: card.map_or(0, |it| it.n_lore_entries()),
@@ -181,6 +192,24 @@ pub async fn set_share_whole_card(
     let row = ActiveModel {
         id: Unchanged(id),
         share_whole_card: Set(share_whole_card),
+        ..Default::default()
+    };
+    db.write(move |tx| Box::pin(async move { row.update(tx).await }))
+        .await
+}
+
+/// Sets whether the regex scripts of the card may run.
+///
+/// # Errors
+/// Returns an error when the character does not exist, or the database fails.
+pub async fn set_regex_allowed(
+    db: &Db,
+    id: CharacterId,
+    regex_allowed: bool,
+) -> Result<Model, DbErr> {
+    let row = ActiveModel {
+        id: Unchanged(id),
+        regex_allowed: Set(regex_allowed),
         ..Default::default()
     };
     db.write(move |tx| Box::pin(async move { row.update(tx).await }))

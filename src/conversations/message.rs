@@ -17,7 +17,6 @@ use crate::conversations::annotations::reaction::ReactionView;
 use crate::conversations::audience::message_audience::Audience;
 use crate::conversations::audience::viewer::seen_by_user;
 use crate::conversations::conversation;
-use crate::conversations::markdown::Markdown;
 use crate::db::string_enum::string_enum;
 use crate::personas::message_persona::{MessagePersona, MessagePersonaView};
 use crate::spaces::membership;
@@ -297,15 +296,10 @@ impl Model {
         MessagePersonaView::of(self.persona_id, name, avatar)
     }
 
-    /// Returns the message's document; `n_swipes` is the number of stored swipes. The document
-    /// contains HTML if a renderer is given. `MessageAnnotations` adds the quoted message, the
-    /// reactions and the pictures.
-    pub fn view(
-        &self,
-        author_name: &str,
-        n_swipes: i64,
-        markdown: Option<&Markdown>,
-    ) -> MessageView {
+    /// Returns the message's document; `n_swipes` is the number of stored swipes, and `html` its text
+    /// as `DisplayScripts` renders it, if the document contains that. `MessageAnnotations` adds the
+    /// quoted message, the reactions and the pictures.
+    pub fn view(&self, author_name: &str, n_swipes: i64, html: Option<Arc<str>>) -> MessageView {
         MessageView {
             id: self.id,
             conversation_id: self.conversation_id,
@@ -315,7 +309,7 @@ impl Model {
             persona: self.persona_view(),
             role: self.role,
             content: self.content.clone(),
-            html: markdown.map(|it| it.render(&self.content)),
+            html,
             version: self.version,
             visibility: self.visibility,
             remember: self.is_remembered,

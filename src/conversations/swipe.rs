@@ -146,6 +146,10 @@ pub async fn update_active(
         .col_expr(Column::TokenCount, Expr::value(message.token_count))
         .col_expr(Column::EditedAt, Expr::value(message.edited_at))
         .col_expr(Column::EditedBy, Expr::value(message.edited_by))
+        .col_expr(
+            Column::Metadata,
+            Expr::value(SwipeText::from_message(message).metadata),
+        )
         .filter(Column::MessageId.eq(message.id))
         .filter(Column::Position.eq(message.active_swipe))
         .exec(tx)

@@ -19,12 +19,14 @@ use crate::conversations::annotations::bookmark;
 use crate::conversations::annotations::message_annotations::MessageAnnotations;
 use crate::conversations::audience::message_audience::Audience;
 use crate::conversations::audience::viewer::Viewer;
-use crate::conversations::markdown::Markdown;
+use crate::conversations::display::display_scripts::{DisplayScripts, ShownText};
+use crate::conversations::display::markdown::Markdown;
+use crate::conversations::display::message_authors;
 use crate::conversations::message::{Column, Entity, Model, Visibility};
 use crate::conversations::timeline::{TimelinePage, visible};
 use crate::conversations::{message, swipe};
 use crate::db::reading::row_slices;
-use crate::spaces::membership;
+use crate::regex_scripts::script_cache::ScriptCache;
 
 /// Maximum size of a page of messages or swipes, or of a socket's snapshot, in bytes of JSON.
 pub const MAX_BYTES: usize = 2 * 1024 * 1024;
@@ -173,34 +175,42 @@ pub struct MessageDetails {
     swipes: HashMap<MessageId, i64>,
     names: HashMap<MembershipId, String>,
     annotations: MessageAnnotations,
+    scripts: DisplayScripts,
 }
 
 impl MessageDetails {
-    /// Loads the data for these messages, as the viewer sees it.
+    /// Loads the data for these messages of one conversation, as the viewer sees it.
     ///
     /// # Errors
     /// Returns the database error if a query fails.
     pub async fn load(
         db: &impl ConnectionTrait,
+        cache: &ScriptCache,
         viewer: Viewer,
         rows: &[Model],
     ) -> Result<Self, DbErr> {
-        if rows.is_empty() {
+        let Some(first) = rows.first() else {
             return Ok(Self {
                 viewer,
                 swipes: HashMap::new(),
                 names: HashMap::new(),
                 annotations: MessageAnnotations::default(),
+                scripts: DisplayScripts::default(),
             });
-        }
+        };
         let ids: Vec<MessageId> = rows.iter().map(|it| it.id).collect();
         let authors = rows.iter().map(|it| it.space_membership_id);
-        let names = membership::list_display_names(db, authors).await?;
+        let authors = message_authors::load(db, authors).await?;
+        let scripts = match authors.space {
+            Some(space) => DisplayScripts::load(db, cache, space, first.conversation_id).await?,
+            None => DisplayScripts::default(),
+        };
         Ok(Self {
             viewer,
             swipes: swipe::count_by_message(db, &ids).await?,
-            names,
+            names: authors.names,
             annotations: MessageAnnotations::load(db, rows).await?,
+            scripts,
         })
     }
 
@@ -223,7 +233,10 @@ impl MessageDetails {
     ) -> message::MessageView {
         let name = self.names.get(&row.space_membership_id);
         let n_swipes = self.swipes.get(&row.id).copied().unwrap_or_default();
-        let view = row.view(name.map_or("", String::as_str), n_swipes, markdown);
+        let name = name.map_or("", String::as_str);
+        let shown = ShownText::of_message(row, name);
+        let html = markdown.map(|it| self.scripts.render(it, shown));
+        let view = row.view(name, n_swipes, html);
         self.annotations.annotate(view, viewer)
     }
 }

@@ -9,6 +9,8 @@ use sea_orm::ActiveValue::{NotSet, Set, Unchanged};
 use sea_orm::QuerySelect;
 use sea_orm::entity::prelude::*;
 use serde::Serialize;
+use tavern::regex_scripts::script_view::RegexScriptView;
+use tavern::regex_scripts::{script_list, script_view};
 use utoipa::ToSchema;
 
 use crate::db::connect::Db;
@@ -27,6 +29,8 @@ pub struct Model {
     /// The fields of the imported file that we do not use, exported again with the preset.
     #[sea_orm(column_type = "JsonBinary")]
     pub origin: Option<Json>,
+    /// Whether its owner allows its regex scripts.
+    pub regex_allowed: bool,
     pub status: PresetStatus,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -54,6 +58,10 @@ pub struct PresetView {
     /// Only the keys that were set, as in `settings.preset`.
     #[schema(value_type = Object)]
     pub document: Json,
+    /// Whether its owner allows its regex scripts.
+    pub regex_allowed: bool,
+    /// The regex scripts of the imported file.
+    pub regex_scripts: Vec<RegexScriptView>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
@@ -75,6 +83,8 @@ impl Model {
             owner_id: self.owner_id,
             status: self.status,
             document: self.document.clone(),
+            regex_allowed: self.regex_allowed,
+            regex_scripts: script_view::views(script_list::of_preset(self.origin.as_ref())),
             created_at: self.created_at,
             updated_at: self.updated_at,
         }
@@ -94,6 +104,7 @@ pub async fn create(
         name: Set(new.name),
         document: Set(new.document),
         origin: Set(new.origin),
+        regex_allowed: NotSet,
         status: Set(PresetStatus::Active),
         created_at: Set(now),
         updated_at: Set(now),
@@ -102,18 +113,26 @@ pub async fn create(
         .await
 }
 
-/// Updates a preset; `None` leaves a field unchanged.
+/// Changes of a preset; `None` leaves a field unchanged.
+#[derive(Clone, Debug, Default)]
+pub struct PresetChanges {
+    pub name: Option<String>,
+    pub document: Option<Json>,
+    pub regex_allowed: Option<bool>,
+}
+
+/// Updates a preset.
 pub async fn update(
     db: &Db,
     id: PresetId,
-    name: Option<String>,
-    document: Option<Json>,
+    changes: PresetChanges,
     now: Timestamp,
 ) -> Result<Model, DbErr> {
     let row = ActiveModel {
         id: Unchanged(id),
-        name: name.map_or(NotSet, Set),
-        document: document.map_or(NotSet, Set),
+        name: changes.name.map_or(NotSet, Set),
+        document: changes.document.map_or(NotSet, Set),
+        regex_allowed: changes.regex_allowed.map_or(NotSet, Set),
         updated_at: Set(now),
         ..Default::default()
     };

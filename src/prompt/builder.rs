@@ -28,10 +28,12 @@ use crate::prompt::macro_values::environment::macro_environment;
 use crate::prompt::memory_block::RecordedRecall;
 use crate::prompt::prompt_error::PromptError;
 use crate::prompt::record::prompt_effects::PromptEffects;
+use crate::prompt::scripts::script_pass::ScriptPass;
 use crate::prompt::sections::Sections;
 use crate::prompt::text_completion::text_prompt::BuiltText;
 use crate::prompt::text_completion::{story_fields, text_layout, text_prompt};
 use crate::prompt::{budget, card_texts, depth_insertion, lore};
+use crate::regex_scripts::script_report::AppliedScript;
 
 /// A finished prompt with the details of its construction.
 #[derive(Clone, Debug)]
@@ -67,6 +69,10 @@ pub struct BuiltPrompt {
     pub whispers: Vec<MessageId>,
     /// Which memories are recalled and why, and what came close.
     pub recalls: Vec<RecordedRecall>,
+    /// What the regex scripts did.
+    pub scripts: Vec<AppliedScript>,
+    /// What they would also have done without the whispers of the history; `None`: there are none.
+    pub public_scripts: Option<Vec<AppliedScript>>,
     /// The text that `{{summary}}` inserted.
     pub summary: String,
     /// The changes to store if the run succeeds.
@@ -90,6 +96,7 @@ pub fn build(
     let card_text = environment.take_card_use().max(CardUse::Entered);
     let have_cards_summary = environment.take_summary_use();
     let mut text = text_layout::expand_templates(context, &cards.bindings, &mut environment);
+    let scripts = ScriptPass::new(context, &cards.bindings, &environment);
     let sections = Sections {
         card_text,
         have_cards_summary,
@@ -97,6 +104,7 @@ pub fn build(
         cards: &cards,
         lore: &lore,
         environment: &environment,
+        scripts: &scripts,
     };
     let mut blocks = ordered_blocks(&sections, count);
     environment.take_card_use();
@@ -105,6 +113,7 @@ pub fn build(
     if let Some(failure) = environment.failure.take() {
         return Err(failure.into());
     }
+    scripts.change_lore(&mut blocks, &lore);
     for block in blocks.iter_mut().filter(|it| it.kind != BlockKind::History) {
         block.tokens = count(&block.text);
     }
@@ -161,6 +170,8 @@ pub fn build(
         public_lore: None,
         whispers: context.whispers().map(|(id, _)| id).collect(),
         recalls: recalls(context, &blocks),
+        scripts: scripts.into_report(),
+        public_scripts: None,
         summary: environment.summary,
         effects: PromptEffects {
             timed_effects: lore.timed_effects(),
@@ -288,7 +299,7 @@ fn ordered_blocks(sections: &Sections<'_>, count: &dyn Fn(&str) -> i64) -> Vec<P
     }
     injections.extend(depth_insertion::card_injections(sections, deep_note));
     before.extend(sections.new_chat());
-    let mut messages = message_blocks::blocks(context, count);
+    let mut messages = message_blocks::blocks(context, sections.scripts, count);
     let prefill = take_prefill(context, &mut messages);
     before.extend(depth_insertion::insert(messages, injections));
     before.extend(sections.group_nudge());
@@ -355,6 +366,10 @@ mod names_tests;
 #[cfg(test)]
 #[path = "builder_text_tests.rs"]
 mod text_tests;
+
+#[cfg(test)]
+#[path = "builder_scripts_tests.rs"]
+mod scripts_tests;
 
 #[cfg(test)]
 #[path = "builder_v1_tests.rs"]

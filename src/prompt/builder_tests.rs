@@ -15,6 +15,7 @@ use crate::prompt::author_note::AuthorNote;
 use crate::prompt::budget::ContextOverflow;
 use crate::prompt::context::{HistoryLine, LoreInput, PromptMember, PromptUser, RecalledMemories};
 use crate::prompt::prompt_error::PromptError;
+use crate::prompt::scripts::prompt_scripts::PromptScripts;
 use crate::spaces::membership::{MembershipKind, MembershipStatus, Participation};
 use crate::spaces::space::CardHandlingMode;
 
@@ -116,6 +117,7 @@ pub fn solo() -> PromptContext {
         instructions: None,
         history_starts: None,
         summaries: None,
+        scripts: PromptScripts::None,
         history: vec![
             line(1, "Ada", MessageRole::Assistant, "Good day."),
             line(2, "Bob", MessageRole::User, "Who is {{char}}? <BOT>"),

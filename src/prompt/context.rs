@@ -21,6 +21,7 @@ use crate::prompt::blocks::{BlockPayload, HistoryPicture, RecordedQuote};
 use crate::prompt::history::history_window::HistoryStart;
 use crate::prompt::history::summary_block::PromptSummaries;
 use crate::prompt::memory_block::{MemoryLine, RecordedRecall};
+use crate::prompt::scripts::prompt_scripts::PromptScripts;
 use crate::providers::context_window::DEFAULT_CONTEXT_TOKENS;
 use crate::providers::vision::PictureCost;
 use crate::spaces::membership::{MembershipKind, MembershipStatus, Participation};
@@ -82,6 +83,8 @@ pub struct PromptContext {
     pub history_starts: Option<Vec<HistoryStart>>,
     /// `None`: no messages are summarized.
     pub summaries: Option<PromptSummaries>,
+    /// The regex scripts that may change what is sent.
+    pub scripts: PromptScripts,
     /// Variables of macros.
     pub variables: Variables,
     /// The name of the model.

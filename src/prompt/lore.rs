@@ -264,6 +264,14 @@ impl PromptLore {
         deep.collect()
     }
 
+    /// Returns the depth at which an activated entry is inserted among the messages, if it is.
+    pub fn depth_of(&self, entry: usize) -> Option<usize> {
+        match self.activated().nth(entry)?.position {
+            InsertionPosition::AtDepth { depth, .. } => Some(depth),
+            _ => None,
+        }
+    }
+
     /// Returns the report for users: activated entries, and those that exceeded the budget of the
     /// lore or of the prompt.
     pub fn report(&self, blocks: &[PromptBlock]) -> LoreReport {

@@ -22,6 +22,7 @@ pub mod memory_block;
 pub mod prompt_error;
 pub mod prompt_state;
 pub mod record;
+pub mod scripts;
 pub mod sections;
 pub mod space_variable;
 pub mod text_completion;

@@ -15,6 +15,7 @@ use crate::prompt::card_texts::{CardTexts, EXAMPLE_MARK};
 use crate::prompt::context::PromptContext;
 use crate::prompt::lore::PromptLore;
 use crate::prompt::memory_block;
+use crate::prompt::scripts::script_pass::ScriptPass;
 
 /// Builds the blocks of one context. Blank blocks are omitted.
 pub struct Sections<'a> {
@@ -22,6 +23,7 @@ pub struct Sections<'a> {
     pub cards: &'a CardTexts,
     pub lore: &'a PromptLore,
     pub environment: &'a MacroEnvironment,
+    pub scripts: &'a ScriptPass<'a>,
     /// The card use of text from the included cards.
     pub card_text: CardUse,
     /// Whether the summary was inserted into a text of a card, the persona or the scenario.

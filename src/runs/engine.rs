@@ -9,6 +9,7 @@ use llm::tokens;
 use sea_orm::DbErr;
 
 use crate::conversations::audience::viewer::Viewer;
+use crate::conversations::display::display_scripts::ShownText;
 use crate::conversations::message;
 use crate::runs::error::EngineError;
 use crate::runs::execution::candidates::{CandidateRequest, CopilotCandidates};
@@ -334,11 +335,10 @@ impl RunEngine {
     ) -> message::MessageView {
         let author = done.state.member(row.space_membership_id);
         let name = author.map_or("", |it| it.cached_display_name.as_str());
-        let view = row.view(
-            name,
-            done.state.facts.target().map_or(0, |it| it.n_swipes),
-            Some(&self.context.markdown),
-        );
+        let shown = ShownText::of_message(row, name);
+        let html = done.scripts.render(&self.context.markdown, shown);
+        let n_swipes = done.state.facts.target().map_or(0, |it| it.n_swipes);
+        let view = row.view(name, n_swipes, Some(html));
         done.annotations.annotate(view, viewer)
     }
 }

@@ -14,7 +14,7 @@ use realtime::hub::Hub;
 use tokio::sync::Notify;
 
 use crate::config::Config;
-use crate::conversations::markdown::Markdown;
+use crate::conversations::display::markdown::Markdown;
 use crate::conversations::text_quota::TextQuota;
 use crate::conversations::translations::translation_model::TranslationModel;
 use crate::conversations::translations::translation_tasks::{

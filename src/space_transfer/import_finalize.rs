@@ -142,6 +142,7 @@ async fn create_presets(
             name: Set(display_name::truncate(&it.name, 100).unwrap_or_else(|| "?".to_owned())),
             document: Set(it.document.clone()),
             origin: Set(it.origin.clone()),
+            regex_allowed: NotSet, // each owner allows the scripts
             status: Set(preset::PresetStatus::Active),
             created_at: Set(now),
             updated_at: Set(now),
@@ -153,7 +154,11 @@ async fn create_presets(
 
 /// Returns the settings of the space, without what is valid only on the server of the file.
 fn imported_settings(settings: &Value, presets: &HashMap<i64, PresetId>) -> Value {
-    let settings = tool_settings::with_approval(with_preset_id(settings, presets));
+    let mut settings = tool_settings::with_approval(with_preset_id(settings, presets));
+    if let Some(all) = settings.as_object_mut() {
+        // Its ids are those of the file; here no script is allowed yet.
+        all.shift_remove("regex_scripts_off");
+    }
     model_setting::without_models(settings)
 }
 

@@ -131,6 +131,7 @@ fn new_model(owner: Option<UserId>, now: Timestamp) -> Model {
         settings_version: 0,
         unattributed_tokens: 0,
         roster_rev: 0,
+        scripts_rev: 0,
         memory_version: 0,
         memory_reset_version: 0,
         memory_tokens_used: 0,

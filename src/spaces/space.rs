@@ -56,6 +56,8 @@ pub struct Model {
     /// Incremented by triggers with each change of an active membership, except of one whose copilot
     /// is on.
     pub roster_rev: i64,
+    /// Incremented by triggers when regex scripts that may run here change. 0: there never were any.
+    pub scripts_rev: i64,
     /// Increases with each change of a memory. 0: nothing was ever remembered.
     pub memory_version: i64,
     /// The `memory_version` at which a memory was last deleted without a trace.

@@ -245,6 +245,7 @@ export default class Api {
   changePreset = (id, body) => this.#patch(`/presets/${id}`, body)
   deletePreset = (id) => this.#delete(`/presets/${id}`)
   importPreset = (file) => this.#upload("/presets/import", file)
+  testRegexScript = (body) => this.#post("/regex_scripts/test", body)
 
   // API reference
   reference = () => this.#call("GET", "/openapi.json", { below: "", mayBeSignedOut: true })

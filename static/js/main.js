@@ -14,6 +14,7 @@ import MemoryActions from "./actions/memories.js"
 import PersonaActions from "./actions/personas.js"
 import PictureActions from "./actions/pictures.js"
 import PresetActions from "./actions/presets.js"
+import RegexScriptActions from "./actions/regex_scripts.js"
 import ConversationActions from "./actions/conversation.js"
 import SessionActions from "./actions/session.js"
 import SpaceActions from "./actions/spaces.js"
@@ -75,6 +76,7 @@ const parts = {
   personas: new PersonaActions({ ...tools, local }),
   pictures: new PictureActions(tools),
   presets: new PresetActions(tools),
+  regexScripts: new RegexScriptActions(tools),
   translations: new TranslationActions(tools),
   admin: new AdminActions(tools),
   toasts: new Toasts(document.getElementById("toasts"), document.getElementById("alarm")),

@@ -47,6 +47,25 @@ impl Markdown {
         let rendered = self.cache.try_get_with(key, render);
         rendered.unwrap_or_else(|_| plain_html(text).into())
     }
+
+    /// Returns a text that `make` makes from `text` as safe HTML; `key` is a hash of all that it
+    /// depends on. If `make` returns `None`, `text` itself is rendered, and the next call tries again.
+    pub fn render_made(
+        &self,
+        key: [u8; 32],
+        text: &str,
+        make: impl FnOnce() -> Option<String>,
+    ) -> Arc<str> {
+        if let Some(known) = self.cache.get(&key) {
+            return known;
+        }
+        let Some(made) = make() else {
+            return self.render(text);
+        };
+        let html = self.render(&made);
+        self.cache.insert(key, html.clone());
+        html
+    }
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::conversations::markdown::Markdown;
+use crate::conversations::display::markdown::Markdown;
 use crate::conversations::translations::message_translation;
 use crate::conversations::translations::message_translation::{
     NewTranslation, TranslationClaim, TranslationKey,

@@ -2,7 +2,7 @@
 //! preset, the names of their authors. The newest pictures are sent to a model that
 //! accepts pictures; all others are lines of text after the text of their message.
 //!
-//! **Invariant:** the text of a message is sent unchanged, after the marker of a whisper and a quotation.
+//! **Invariant:** the text of a message is sent unchanged except by regex scripts, after the marker of a whisper and a quotation.
 //! The author's name is a separate field; the provider's dialect decides how to send it, unless the preset
 //! wants names in the text.
 
@@ -17,16 +17,23 @@ use crate::conversations::message;
 use crate::prompt::blocks::{BlockKind, BlockOrigin, BlockPicture, PromptBlock, RecordedText};
 use crate::prompt::context::{HistoryLine, PromptContext};
 use crate::prompt::history::whisper_marker;
+use crate::prompt::scripts::script_pass::ScriptPass;
 
 /// The maximum number of pictures that are sent.
 const MAX_SENT_PICTURES: usize = 8;
 
-/// Returns a block for each message that is not empty, oldest first.
-pub fn blocks(context: &PromptContext, count: &dyn Fn(&str) -> i64) -> Vec<PromptBlock> {
+/// Returns a block for each message that is not empty, oldest first, after the scripts.
+pub fn blocks(
+    context: &PromptContext,
+    scripts: &ScriptPass<'_>,
+    count: &dyn Fn(&str) -> i64,
+) -> Vec<PromptBlock> {
+    let is_empty = |it: &HistoryLine, text: &str| {
+        text.trim().is_empty() && it.payload.is_empty() && it.pictures.is_empty()
+    };
     let lines = context.history.iter();
-    let lines = lines.filter(|it| {
-        !it.text.trim().is_empty() || !it.payload.is_empty() || !it.pictures.is_empty()
-    });
+    let lines: Vec<&HistoryLine> = lines.filter(|it| !is_empty(it, &it.text)).collect();
+    let n_lines = lines.len();
     let sent = newest_pictures(context);
     // Hundreds of messages have few authors.
     let mut name_tokens = HashMap::new();
@@ -35,12 +42,24 @@ pub fn blocks(context: &PromptContext, count: &dyn Fn(&str) -> i64) -> Vec<Promp
             .entry(name)
             .or_insert_with_key(|name: &&str| count(name))
     };
-    lines
-        .map(|line| {
-            let pictures = pictures(context, line, &sent, count);
-            with_pictures(block(context, line, count, &mut count_name), pictures)
-        })
-        .collect()
+    let blocks = lines.into_iter().enumerate().filter_map(|(n, line)| {
+        let changed = scripts.message(line.role, n_lines - 1 - n, &line.text);
+        let text = changed.as_ref().map_or(&line.text, |it| &it.text);
+        if is_empty(line, text) {
+            return None;
+        }
+        let tokens = match changed {
+            None if line.tokens > 0 => line.tokens,
+            _ => count(text),
+        };
+        let mut block = block(context, line, (text, tokens), count, &mut count_name);
+        if let Some(changed) = changed {
+            (block.card_use, block.has_summary) = (changed.card_use, changed.has_summary);
+        }
+        let pictures = pictures(context, line, &sent, count);
+        Some(with_pictures(block, pictures))
+    });
+    blocks.collect()
 }
 
 /// Returns the pictures that are sent. The history is dropped from its beginning, so these are also the
@@ -85,13 +104,10 @@ fn with_pictures(mut block: PromptBlock, pictures: Vec<BlockPicture>) -> PromptB
 fn block<'a>(
     context: &PromptContext,
     line: &'a HistoryLine,
+    (sent_text, text_tokens): (&str, i64),
     count: &dyn Fn(&str) -> i64,
     count_name: &mut impl FnMut(&'a str) -> i64,
 ) -> PromptBlock {
-    let text_tokens = match line.tokens {
-        known if known > 0 => known,
-        _ => count(&line.text),
-    };
     let name = line.name.trim();
     let names = context.preset.names;
     let wants_name = match names {
@@ -100,12 +116,12 @@ fn block<'a>(
         NamesBehavior::Never => false,
     };
     // A tool call without text needs no name.
-    let has_content = !line.text.trim().is_empty() || !line.pictures.is_empty();
+    let has_content = !sent_text.trim().is_empty() || !line.pictures.is_empty();
     // A narrator speaks under no name.
     let is_narrator = line.role == message::MessageRole::System;
     let is_named = wants_name && !is_narrator && !name.is_empty() && has_content;
     let is_in_text = is_named && names == NamesBehavior::InText;
-    let begins = line.text.trim_start().strip_prefix(name);
+    let begins = sent_text.trim_start().strip_prefix(name);
     let is_there = begins.is_some_and(|it| it.starts_with(':'));
     let quote = line.quote.as_ref();
     let marker = whisper_marker::before(line.whisper.as_ref(), quote.is_some());
@@ -119,7 +135,7 @@ fn block<'a>(
         swipe: line.swipe,
     };
     let quoted = quote.map_or("", |it| it.line.as_str());
-    let text = format!("{before}{quoted}{}", line.text);
+    let text = format!("{before}{quoted}{sent_text}");
     let quote_tokens = quote.map_or(0, |it| count(&it.line));
     PromptBlock {
         name: (is_named && !is_in_text).then(|| line.name.clone()),

@@ -20,6 +20,7 @@ use crate::prompt::context::{HistoryLine, PromptContext, PromptMember, PromptUse
 use crate::prompt::loading::loader::{PromptCaches, SpeakerContext};
 use crate::prompt::loading::lore_loader::LoreLoader;
 use crate::prompt::loading::{loader, lore_loader, memory_loader, persona_loader};
+use crate::prompt::scripts::prompt_scripts::PromptScripts;
 use crate::providers::provider;
 use crate::spaces::membership::{MembershipKind, MembershipStatus, Participation};
 use crate::spaces::{membership, space};
@@ -75,6 +76,7 @@ pub async fn for_character(
     };
     let mut context = PromptContext {
         members: vec![person, own],
+        scripts: PromptScripts::of_character(character),
         user: PromptUser {
             name: user.to_owned(),
             persona: String::new(),
@@ -111,7 +113,7 @@ pub async fn for_space(
     let db = pools.reader();
     let speaking = speaker_context(&history, speaker);
     let (mut context, characters) =
-        loader::space_settings(db, &caches.cards, &speaking, space, memberships).await?;
+        loader::space_settings(db, caches, &speaking, space, memberships).await?;
     context.note = loader::author_note_of(&Value::Null, speaker, space, memberships);
     context.user = persona_loader::to_prompt_user(Some(user));
     apply_history(&mut context, history);

@@ -33,9 +33,11 @@ use crate::prompt::loading::{
     history_lines, history_query, lore_loader, memory_loader, persona_loader, picture_loader,
     quotes, summary_loader, translated_history,
 };
+use crate::prompt::scripts::prompt_scripts::PromptScripts;
 use crate::prompt::text_completion::templates;
 use crate::prompt::{author_note, space_variable};
 use crate::providers::provider;
+use crate::regex_scripts::script_cache::ScriptCache;
 use crate::spaces::{membership, space};
 
 /// Which prompt to load.
@@ -92,6 +94,7 @@ pub struct PromptCaches {
     pub histories: HistoryCache,
     pub cards: CardCache,
     pub memories: MemoryIndexes,
+    pub scripts: ScriptCache,
 }
 
 impl PromptCaches {
@@ -101,6 +104,7 @@ impl PromptCaches {
             histories: HistoryCache::default(),
             cards: CardCache::default(),
             memories: MemoryIndexes::new(queries),
+            scripts: ScriptCache::default(),
         }
     }
 }
@@ -148,7 +152,7 @@ pub async fn load_in_scope(
         now: request.now,
     };
     let (mut context, mut characters) =
-        space_settings(db, &caches.cards, &speaking, &space, &memberships).await?;
+        space_settings(db, caches, &speaking, &space, &memberships).await?;
     if request
         .provider
         .kind
@@ -243,19 +247,20 @@ pub(super) struct SpeakerContext<'a> {
 /// the characters of the members.
 pub(super) async fn space_settings(
     db: &impl ConnectionTrait,
-    cards: &CardCache,
+    caches: &PromptCaches,
     speaking: &SpeakerContext<'_>,
     space: &space::Model,
     memberships: &[membership::Model],
 ) -> Result<(PromptContext, HashMap<CharacterId, CharacterCard>), DbErr> {
     let ids = memberships.iter().filter_map(|it| it.character_id);
-    let characters = cards.load(db, ids).await?;
+    let characters = caches.cards.load(db, ids).await?;
     let speaker = memberships.iter().find(|it| it.id == speaking.speaker);
     let is_human = speaker.is_some_and(|it| it.kind == membership::MembershipKind::Human);
     let mut preset = resolve_preset(db, speaking.provider, space, speaker).await?;
     if let Some(nudge) = space.settings["group_nudge_prompt"].as_str() {
         preset.texts.group_nudge_prompt = nudge.to_owned();
     }
+    let scripts = caches.scripts.load(db, space.id, space.into()).await?;
     let text = |key| non_blank_text(&space.settings, key).unwrap_or_default();
     let context = PromptContext {
         space_name: space.name.clone(),
@@ -270,6 +275,7 @@ pub(super) async fn space_settings(
             true => GenerationTrigger::Impersonate,
             false => speaking.kind,
         },
+        scripts: scripts.map_or_else(PromptScripts::default, PromptScripts::OfSpace),
         allows_other_speakers: space.settings["relax_message_trim"] == Value::Bool(true),
         ..empty_context(speaking, preset)
     };
@@ -306,6 +312,7 @@ pub(super) fn empty_context(speaking: &SpeakerContext<'_>, preset: Preset) -> Pr
         history: Vec::new(),
         history_starts: None,
         summaries: None,
+        scripts: PromptScripts::default(),
         variables: Variables::default(),
         model: speaking.provider.model.clone(),
         now: speaking.now,

@@ -12,6 +12,8 @@ use crate::prompt::blocks::{BlockKind, PromptBlock};
 use crate::prompt::lore::LoreReport;
 use crate::prompt::record::sent_prompt::SentPrompt;
 use crate::prompt::record::stop_strings::RecordedStops;
+use crate::regex_scripts::script_report;
+use crate::regex_scripts::script_report::AppliedScript;
 
 /// The cards of a space that a user may not read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -74,6 +76,9 @@ impl HiddenCards {
         if self.hides(record.stop.card_use, entered.as_deref()) {
             record.stop = RecordedStops::default();
         }
+        self.withhold_scripts(&mut record.scripts, entered.as_deref());
+        let public = record.public_scripts.iter_mut();
+        public.for_each(|it| self.withhold_scripts(it, entered.as_deref()));
         for piece in record.blocks_mut() {
             let is_old = entered.is_none() && piece.kind != BlockKind::History;
             let origin = if is_old {
@@ -91,6 +96,13 @@ impl HiddenCards {
         self.withhold_lore(&mut record.lore, entered.as_deref());
         if let Some(lore) = &mut record.public_lore {
             self.withhold_lore(lore, entered.as_deref());
+        }
+    }
+
+    /// Removes the names of scripts of hidden cards.
+    pub fn withhold_scripts(&self, scripts: &mut [AppliedScript], entered: Option<&[CharacterId]>) {
+        if self.hides(CardUse::Entered, entered) {
+            script_report::withhold_names(scripts);
         }
     }
 

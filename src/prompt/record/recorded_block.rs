@@ -230,8 +230,12 @@ pub(super) fn to_recorded_block(block: &PromptBlock, summary: &str) -> RecordedB
         tokens: block.tokens,
         dropped: block.dropped,
         joins: block.joins,
-        card_use: block.card_use,
         story_field: block.story_field,
+        // A message is shown as it is now, without what scripts have put into it.
+        card_use: match source {
+            Some(_) => CardUse::None,
+            None => block.card_use,
+        },
         // PostgreSQL does not store NUL in JSON.
         text: kept.replace('\0', "") + suffix,
         source,

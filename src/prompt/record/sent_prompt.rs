@@ -18,6 +18,7 @@ use crate::prompt::record::recorded_block::{
 };
 use crate::prompt::record::stop_strings::{RecordedStops, StopStrings};
 use crate::prompt::text_completion::text_prompt::TextRecord;
+use crate::regex_scripts::script_report::AppliedScript;
 
 /// The maximum number of stored blocks; far more than a readable prompt has.
 const MAX_PIECES: usize = 5_000;
@@ -45,6 +46,12 @@ pub struct SentPrompt {
     /// Which memories were recalled and why, and what came close.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recalls: Vec<RecordedRecall>,
+    /// What the regex scripts did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scripts: Vec<AppliedScript>,
+    /// The same for those who did not hear all of the whispers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub public_scripts: Option<Vec<AppliedScript>>,
     pub total_tokens: i64,
     pub limit_tokens: i64,
     pub dropped_messages: usize,
@@ -91,6 +98,8 @@ impl SentPrompt {
             whispers: built.whispers.clone(),
             public_lore: built.public_lore.clone(),
             recalls: built.recalls.clone(),
+            scripts: built.scripts.clone(),
+            public_scripts: built.public_scripts.clone(),
             total_tokens: built.total_tokens,
             limit_tokens: built.limit_tokens,
             dropped_messages: built.dropped_messages,
@@ -147,6 +156,9 @@ impl SentPrompt {
         });
         if let Some(lore) = self.public_lore.take() {
             self.lore = lore;
+        }
+        if let Some(scripts) = self.public_scripts.take() {
+            self.scripts = scripts;
         }
         self.recalls.clear();
         if let Some(text) = &mut self.text {

@@ -30,6 +30,7 @@ pub fn shown(prompt: BuiltPrompt, heard: &BuiltPrompt) -> BuiltPrompt {
         preset,
         blocks,
         lore: prompt.lore.in_common_with(&heard.lore),
+        scripts: heard.scripts.clone(),
         ..prompt
     }
 }
@@ -43,6 +44,8 @@ pub fn mark(prompt: &mut BuiltPrompt, public: Option<&BuiltPrompt>) {
     }
     let lore = public.map(|it| prompt.lore.in_common_with(&it.lore));
     prompt.public_lore = Some(lore.unwrap_or_default());
+    let scripts = public.map(|it| it.scripts.clone());
+    prompt.public_scripts = Some(scripts.unwrap_or_default());
     prompt.effects = PromptEffects {
         history: prompt.effects.history,
         ..public.map(|it| it.effects.clone()).unwrap_or_default()

@@ -72,6 +72,7 @@ fn space(reply_order: ReplyOrder, replies_per_turn: RepliesPerTurn) -> space::Mo
         settings_version: 0,
         unattributed_tokens: 0,
         roster_rev: 0,
+        scripts_rev: 0,
         memory_version: 0,
         memory_reset_version: 0,
         memory_tokens_used: 0,

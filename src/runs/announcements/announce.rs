@@ -10,8 +10,8 @@ use realtime::cluster::signal::ClusterSignal;
 use realtime::envelope::{Envelope, Event, Receivers, StreamBoundary, utf16_len};
 use realtime::topic::Topic;
 
-use crate::conversations::annotations::message_annotations::MessageAnnotations;
 use crate::conversations::audience::message_audience::Audience;
+use crate::conversations::display::display_scripts::ShownText;
 use crate::conversations::message;
 use crate::runs::announcements::receivers;
 use crate::runs::announcements::receivers::ReceiverGroup;
@@ -43,7 +43,7 @@ pub fn announce(context: &RunServices, state: &ScheduleState, written: WrittenPl
         it.close_stream(run);
     }
     for message in &written.messages {
-        it.publish_message(message, &written.annotations);
+        it.publish_message(message, &written);
     }
     for membership in &written.memberships {
         it.publish_membership(membership);
@@ -117,7 +117,8 @@ impl Announcer<'_> {
         }
     }
 
-    fn publish_message(&self, written: &WrittenMessage, annotations: &MessageAnnotations) {
+    fn publish_message(&self, written: &WrittenMessage, plan: &WrittenPlan) {
+        let annotations = &plan.annotations;
         let (row, is_new) = (&written.row, written.is_new);
         let (conversation_id, audience) = (row.conversation_id, row.audience.as_ref());
         if row.visibility == message::Visibility::Hidden {
@@ -130,7 +131,9 @@ impl Announcer<'_> {
         }
         let author = self.state.member(row.space_membership_id);
         let name = author.map_or("", |it| it.cached_display_name.as_str());
-        let view = row.view(name, written.n_swipes, Some(&self.context.markdown));
+        let shown = ShownText::of_message(row, name);
+        let html = plan.scripts.render(&self.context.markdown, shown);
+        let view = row.view(name, written.n_swipes, Some(html));
         let quoted = annotations
             .quoted(row.id)
             .and_then(|it| it.audience.as_ref());

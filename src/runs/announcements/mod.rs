@@ -2,3 +2,4 @@
 
 pub mod announce;
 pub mod receivers;
+pub mod shown_messages;

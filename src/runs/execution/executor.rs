@@ -27,6 +27,8 @@ use crate::providers::detected_facts;
 use crate::runs::execution::agent_host::{RunHost, RunProgress};
 use crate::runs::execution::director::speaker_choice;
 use crate::runs::execution::ends::execution_result::{ExecutionResult, end_from_failure};
+use crate::runs::execution::ends::reply_scripts;
+use crate::runs::execution::ends::reply_scripts::UnscriptedReply;
 use crate::runs::execution::ends::run_end::commit_end;
 use crate::runs::execution::lease::RunLease;
 use crate::runs::execution::preparation::PreparedRun;
@@ -108,7 +110,27 @@ async fn generate_reply(
         remember_refusals(context, provider, model, refusals).await;
     }
     let usage = run_usage(&outcome);
-    let mut end = execution_end(outcome, lease, sent.clone(), receipts, prepared.continued);
+    let scripted = reply_scripts::apply(context, prepared.scripts, outcome).await;
+    let (outcome, unscripted) = match scripted {
+        Ok(scripted) => scripted,
+        Err(error) => {
+            tracing::error!(%error, run.id = %run.id, "the scripts of a reply ended early: {error}");
+            return ExecutionResult {
+                sent: Some(sent),
+                usage,
+                ..ExecutionResult::failed_before_sending(GenerationFailure::internal())
+            };
+        }
+    };
+    (sent.stats.failed_scripts).extend(unscripted.failed_scripts.iter().cloned());
+    let continued = prepared.continued;
+    let mut end = execution_end(
+        outcome,
+        lease,
+        sent.clone(),
+        (receipts, unscripted),
+        continued,
+    );
     if let Some(ExecutionEnd::Succeeded(written)) = &mut end {
         written.memory_changes = prepared.memory_changes.list();
     }
@@ -191,16 +213,20 @@ fn execution_end(
     outcome: GenerationOutcome,
     lease: &RunLease,
     sent: SentPromptRef,
-    receipts: Vec<Value>,
+    (receipts, unscripted): (Vec<Value>, UnscriptedReply),
     continued: Option<message::Model>,
 ) -> Option<ExecutionEnd> {
-    let written = |text: String, usage, metadata, sent| match &continued {
+    let written = |text: String, usage, mut metadata, sent| match &continued {
         Some(message) => {
+            unscripted.record(&mut metadata, &text, Some(message));
             let metadata = continued_metadata::merge(&message.metadata, metadata);
             let whole = format!("{}{text}", message.content);
             generated_text(whole, usage, metadata, sent)
         }
-        None => generated_text(text, usage, metadata, sent),
+        None => {
+            unscripted.record(&mut metadata, &text, None);
+            generated_text(text, usage, metadata, sent)
+        }
     };
     match outcome {
         GenerationOutcome::Succeeded {

@@ -28,7 +28,9 @@ use crate::prompt::prompt_error::PromptError;
 use crate::prompt::record::sent_prompt::SentPrompt;
 use crate::prompt::record::whispered_blocks;
 use crate::providers::{provider, usable_providers};
+use crate::regex_scripts::writer_scripts::WriterScripts;
 use crate::runs::error::ConversationReadError;
+use crate::runs::execution::ends::reply_scripts;
 use crate::runs::execution::tool_offers;
 use crate::runs::execution::tool_offers::ToolOffer;
 use crate::runs::scheduling::command::SentPromptRef;
@@ -60,6 +62,8 @@ pub struct PreparedRun {
     pub memory_changes: PendingChanges,
     /// The message whose text the reply extends.
     pub continued: Option<message::Model>,
+    /// The scripts that change the reply before it is stored.
+    pub scripts: Option<WriterScripts>,
 }
 
 /// Prepares a claimed run from the state that its claim loaded.
@@ -310,6 +314,7 @@ async fn prepare_with_provider(
         offers: Vec::new(),
         memory_changes: PendingChanges::default(),
         continued: None,
+        scripts: reply_scripts::of_prompt(&prompt),
     })
 }
 
@@ -365,6 +370,8 @@ fn sent_prompt(
     max_stops: usize,
     seed: u64,
 ) -> serde_json::Result<SentPromptRef> {
+    let failed_scripts = built.scripts.iter().filter(|it| it.error.is_some());
+    let failed_scripts = failed_scripts.map(|it| it.name.clone());
     let figures = run::PromptStats {
         provider: row.name.clone(),
         model: row.model.clone(),
@@ -374,6 +381,7 @@ fn sent_prompt(
         n_messages: i64::try_from(built.messages.len()).unwrap_or(i64::MAX),
         seed: seed.cast_signed(),
         pictures_refused: false,
+        failed_scripts: failed_scripts.collect(),
     };
     Ok(SentPromptRef {
         stats: figures,

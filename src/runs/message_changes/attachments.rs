@@ -3,6 +3,8 @@
 //! **Invariant:** a change takes the next `rev` of its conversation under the conversation's lock, like
 //! a step of the scheduler, and is published after its commit and before the next step of this node.
 
+use std::sync::Arc;
+
 use base::ids::{AttachmentId, ConversationId, MessageId};
 use base::message_text;
 use sea_orm::sea_query::Expr;
@@ -15,6 +17,7 @@ use crate::conversations::timeline_page::MessageDetails;
 use crate::conversations::{conversation, message};
 use crate::db::backend::Backend;
 use crate::db::commit_verification::CommitProof;
+use crate::regex_scripts::script_cache::ScriptCache;
 use crate::runs::announcements::receivers;
 use crate::runs::engine::RunEngine;
 
@@ -63,15 +66,27 @@ impl RunEngine {
             let id = change.conversation;
             let _in_order = own.step_locks.lock(id).await?;
             let backend = own.db.backend();
+            let scripts = own.prompt_caches.scripts.clone();
             let write = own.db.write_verified(
-                move |tx| Box::pin(async move { write_change(tx, change, backend).await }),
+                move |tx| {
+                    Box::pin(async move { write_change(tx, &scripts, change, backend).await })
+                },
                 |(_, _, proof): &WrittenChange| proof.clone(),
             );
             let (row, details, _) = write.await?;
+            // Scripts that change what is shown must not run on a thread that serves requests; their
+            // result is cached.
+            let details = Arc::new(details);
+            let shown = (details.clone(), row.clone(), own.markdown.clone());
+            let rendering = own.shutdown.main().spawn_blocking(move || {
+                let (details, row, markdown) = shown;
+                details.view(&row, Some(&markdown))
+            });
+            let view = rendering.await?;
             let quoted = details.quoted_audience(&row);
             let view_for = |viewer| details.view_for(viewer, &row, Some(&own.markdown));
             receivers::publish_message(&own.hub, (&row, quoted), false, view_for);
-            Ok(details.view(&row, Some(&own.markdown)))
+            Ok(view)
         });
         task.await?
     }
@@ -79,6 +94,7 @@ impl RunEngine {
 
 async fn write_change(
     tx: &DatabaseTransaction,
+    scripts: &ScriptCache,
     change: AttachmentChange,
     backend: Backend,
 ) -> Result<WrittenChange, AttachmentError> {
@@ -106,7 +122,8 @@ async fn write_change(
     row.rev = parent.rev;
     mark_changed(tx, &row).await?;
     let proof = conversation::save_counters(tx, &parent, backend).await?;
-    let details = MessageDetails::load(tx, change.viewer, std::slice::from_ref(&row)).await?;
+    let rows = std::slice::from_ref(&row);
+    let details = MessageDetails::load(tx, scripts, change.viewer, rows).await?;
     Ok((row, details, proof))
 }
 

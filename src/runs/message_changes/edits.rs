@@ -2,12 +2,16 @@
 //! marks.
 
 use base::ids::{ConversationId, MembershipId, MessageId};
+use tavern::regex_scripts::script_use::{ScriptPlacement, ScriptPurpose};
 
 use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::message;
+use crate::conversations::message::MessageRole;
+use crate::regex_scripts::writer_scripts::WriterScripts;
 use crate::runs::engine::RunEngine;
 use crate::runs::error::EngineError;
 use crate::runs::scheduling::command::{Command, MessageEdit};
+use crate::spaces::space;
 
 impl RunEngine {
     /// Replaces the text of a message; the token count of `edit` is filled in here.
@@ -31,6 +35,46 @@ impl RunEngine {
             ..edit
         });
         self.step_for_message(conversation, viewer, command).await
+    }
+
+    /// Runs the scripts that act on the edited text of an AI's message.
+    ///
+    /// # Errors
+    /// Returns the database's error when it fails.
+    pub async fn run_scripts_on_edit(
+        &self,
+        space: &space::Model,
+        row: &message::Model,
+        edit: MessageEdit,
+    ) -> Result<MessageEdit, EngineError> {
+        if row.role != MessageRole::Assistant {
+            return Ok(edit);
+        }
+        let (db, cache) = (
+            self.context.db.reader(),
+            &self.context.prompt_caches.scripts,
+        );
+        let scripts = cache.load(db, space.id, space.into()).await?;
+        let own = scripts.and_then(|it| {
+            let scripts = it.of_member(row.space_membership_id)?.clone();
+            let user = it.user.clone();
+            Some(WriterScripts { scripts, user })
+        });
+        let Some(own) = own else {
+            return Ok(edit);
+        };
+        let (placement, purpose) = (ScriptPlacement::AiOutput, ScriptPurpose::Edit);
+        let content = edit.content.clone();
+        let changing = (self.context.shutdown.main())
+            .spawn_blocking(move || own.change(placement, purpose, &content).changed);
+        Ok(match changing.await? {
+            Some(changed) => MessageEdit {
+                unscripted: Some(edit.content),
+                content: changed,
+                ..edit
+            },
+            None => edit,
+        })
     }
 
     /// Shows a message, excludes it from prompts, or deletes it for everyone.

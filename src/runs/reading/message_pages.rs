@@ -10,7 +10,7 @@ use base::ids::{ConversationId, MessageId, UserId};
 use sea_orm::DbErr;
 
 use crate::conversations::audience::viewer::Viewer;
-use crate::conversations::markdown::Markdown;
+use crate::conversations::display::markdown::Markdown;
 use crate::conversations::timeline::TimelinePage;
 use crate::conversations::timeline_page::{MessageDetails, PageBudget, Stub};
 use crate::conversations::{message, timeline_page};
@@ -99,6 +99,7 @@ impl RunEngine {
         viewer: Viewer,
         id: MessageId,
     ) -> Result<Option<message::MessageView>, ConversationReadError> {
+        let scripts = self.context.prompt_caches.scripts.clone();
         let read = self.context.db.read(move |tx| {
             Box::pin(async move {
                 let found = message::find(tx, id).await?;
@@ -107,7 +108,7 @@ impl RunEngine {
                         && viewer.sees(it.audience.as_ref())
                 });
                 let rows: Vec<message::Model> = shown.into_iter().collect();
-                let details = MessageDetails::load(tx, viewer, &rows).await?;
+                let details = MessageDetails::load(tx, &scripts, viewer, &rows).await?;
                 Ok::<_, DbErr>((rows, details))
             })
         });
@@ -178,10 +179,11 @@ impl RunEngine {
         mut budget: PageBudget,
     ) -> Result<(Vec<(i64, String)>, Option<PageBudget>), ConversationReadError> {
         let viewer = query.viewer;
+        let scripts = self.context.prompt_caches.scripts.clone();
         let read = self.context.db.read(move |tx| {
             Box::pin(async move {
                 let rows = timeline_page::load_messages(tx, (id, viewer), &slice).await?;
-                let details = MessageDetails::load(tx, viewer, &rows).await?;
+                let details = MessageDetails::load(tx, &scripts, viewer, &rows).await?;
                 Ok::<_, DbErr>((rows, details))
             })
         });

@@ -17,6 +17,7 @@ use crate::conversations::{conversation, message, timeline, timeline_page};
 use crate::db::reading::row_slices;
 use crate::memories::memory_settings::SummarySettings;
 use crate::memories::summaries::summary;
+use crate::regex_scripts::script_cache::ScriptCache;
 use crate::runs::engine::RunEngine;
 use crate::runs::error::ConversationReadError;
 use crate::runs::execution::live_streams::LiveStream;
@@ -104,8 +105,11 @@ impl RunEngine {
         after_rev: Option<i64>,
         reset: bool,
     ) -> Result<Option<Snapshot>, ConversationReadError> {
+        let scripts = self.context.prompt_caches.scripts.clone();
         let read = self.context.db.read(move |tx| {
-            Box::pin(async move { SnapshotData::load(tx, (id, viewer), after_rev, reset).await })
+            Box::pin(async move {
+                SnapshotData::load(tx, &scripts, (id, viewer), after_rev, reset).await
+            })
         });
         let Some(found) = read.await? else {
             return Ok(None);
@@ -287,6 +291,7 @@ struct SnapshotData {
 impl SnapshotData {
     async fn load(
         tx: &impl ConnectionTrait,
+        scripts: &ScriptCache,
         scope: (ConversationId, Viewer),
         after_rev: Option<i64>,
         reset: bool,
@@ -328,7 +333,7 @@ impl SnapshotData {
         };
         Ok(Some(Self {
             space,
-            details: MessageDetails::load(tx, viewer, &messages).await?,
+            details: MessageDetails::load(tx, scripts, viewer, &messages).await?,
             tool_approvals: tool_approvals
                 .iter()
                 .map(tool_approval::Model::view)

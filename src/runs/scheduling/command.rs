@@ -224,6 +224,8 @@ pub struct MessageEdit {
     pub expected_version: i64,
     /// The membership that edits; `None` for an admin without one.
     pub by: Option<MembershipId>,
+    /// The text before scripts changed it; `None`: they did not.
+    pub unscripted: Option<String>,
 }
 
 /// The greeting of a character.

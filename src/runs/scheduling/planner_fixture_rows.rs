@@ -107,6 +107,7 @@ pub fn empty_state(members: Vec<membership::Model>) -> ScheduleState {
             settings_version: 0,
             unattributed_tokens: 0,
             roster_rev: 0,
+            scripts_rev: 0,
             memory_version: 0,
             memory_reset_version: 0,
             memory_tokens_used: 0,

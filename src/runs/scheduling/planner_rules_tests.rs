@@ -52,6 +52,7 @@ fn edit_from(message: i64, expected_version: i64) -> Command {
         token_count: 1,
         expected_version,
         by: None,
+        unscripted: None,
     })
 }
 

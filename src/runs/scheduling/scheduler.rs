@@ -16,9 +16,11 @@ use sea_orm::DatabaseTransaction;
 use tokio::task::JoinError;
 
 use crate::conversations::annotations::message_annotations::MessageAnnotations;
+use crate::conversations::display::display_scripts::DisplayScripts;
 use crate::conversations::{conversation, message};
 use crate::db::backend::Backend;
-use crate::runs::announcements::announce;
+use crate::regex_scripts::script_cache::ScriptCache;
+use crate::runs::announcements::{announce, shown_messages};
 use crate::runs::error::EngineError;
 use crate::runs::execution::fairness::RunningRun;
 use crate::runs::scheduling::command::{Command, CommandError};
@@ -43,6 +45,8 @@ pub struct StepResult {
     pub message: Option<message::Model>,
     /// What these messages quote, and their reactions.
     pub annotations: MessageAnnotations,
+    /// The scripts that change how they are shown.
+    pub scripts: DisplayScripts,
     /// The run that was claimed.
     pub claimed: Option<run::Model>,
     /// Whether the command is a repeated post; nothing was changed then.
@@ -55,6 +59,7 @@ impl StepResult {
             state,
             message: written.messages.last().map(|it| it.row.clone()),
             annotations: written.annotations.clone(),
+            scripts: written.scripts.clone(),
             claimed: written.claimed.clone(),
             is_repeated: false,
         }
@@ -79,6 +84,7 @@ pub async fn step(
             let decided = decide_and_write(&own, conversation, command.clone()).await?;
             if let Some((done, written)) = decided {
                 base::fail_point!("step.after_commit");
+                shown_messages::run_scripts(&own, &done.state, &written).await;
                 announce::announce(&own, &done.state, written);
                 return Ok(done);
             }
@@ -86,6 +92,7 @@ pub async fn step(
             let applied = decide_and_write(&own, conversation, Command::ApplyChanges).await?;
             if let Some((done, written)) = applied {
                 base::fail_point!("step.after_commit");
+                shown_messages::run_scripts(&own, &done.state, &written).await;
                 announce::announce(&own, &done.state, written);
             }
         }
@@ -296,6 +303,7 @@ struct StepContext {
     node: Arc<str>,
     backend: Backend,
     states: StateCache,
+    scripts: ScriptCache,
 }
 
 impl StepContext {
@@ -305,6 +313,7 @@ impl StepContext {
             node: context.node.clone(),
             backend: context.db.backend(),
             states: context.states.clone(),
+            scripts: context.prompt_caches.scripts.clone(),
         }
     }
 
@@ -319,6 +328,7 @@ impl StepContext {
             let annotations = MessageAnnotations::load(tx, [&first]).await?;
             let written = WrittenPlan {
                 annotations,
+                scripts: shown_messages::load_scripts(tx, &self.scripts, &state).await?,
                 ..WrittenPlan::default()
             };
             let mut done = StepResult::new(state, &written);
@@ -332,6 +342,9 @@ impl StepContext {
         let target = state.facts.target().map(|it| &it.row);
         let shown = written.messages.iter().map(|it| &it.row);
         let shown: Vec<&message::Model> = shown.chain(target).collect();
+        if !shown.is_empty() {
+            written.scripts = shown_messages::load_scripts(tx, &self.scripts, &state).await?;
+        }
         written.annotations = MessageAnnotations::load(tx, shown).await?;
         if state.conversation.needs_step {
             conversation::clear_needs_step(tx, &[state.conversation.id]).await?;

@@ -11,6 +11,7 @@ use base::ids::{MessageId, RoundId};
 use sea_orm::{DatabaseTransaction, DbErr};
 
 use crate::conversations::annotations::message_annotations::MessageAnnotations;
+use crate::conversations::display::display_scripts::DisplayScripts;
 use crate::conversations::{conversation, message};
 use crate::db::backend::{Backend, StaleAfter};
 use crate::db::commit_verification::CommitProof;
@@ -39,6 +40,8 @@ pub struct WrittenPlan {
     pub messages: Vec<WrittenMessage>,
     /// What these messages quote, and their reactions.
     pub annotations: MessageAnnotations,
+    /// The scripts that change how they are shown.
+    pub scripts: DisplayScripts,
     /// Memberships whose copilot used a step.
     pub memberships: Vec<membership::Model>,
     /// Runs that ended, each with the `rev` of its event unless its message is the event.

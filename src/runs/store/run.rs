@@ -230,6 +230,10 @@ pub struct PromptStats {
     /// Whether the model rejected the pictures, and was asked again without them.
     #[serde(default)]
     pub pictures_refused: bool,
+    /// The names of the regex scripts that left a text as it was because they are invalid or exceed a
+    /// limit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed_scripts: Vec<String>,
 }
 
 impl Model {

@@ -10,6 +10,7 @@ use crate::conversations::translations::message_translation;
 use crate::conversations::{message, newest_messages, swipe, timeline};
 use crate::memories::memory_settings::MemberSwitches;
 use crate::memories::message_changes::MessageChange;
+use crate::regex_scripts::writer_scripts::UNSCRIPTED_KEY;
 use crate::runs::scheduling::command::MessageEdit;
 use crate::runs::scheduling::plan::NewMessage;
 use crate::runs::scheduling::state::command_facts::CommandFacts;
@@ -129,6 +130,13 @@ impl PlanWriter<'_> {
             it.token_count = edit.token_count;
             it.edited_at = Some(now);
             it.edited_by = edit.by;
+            let Some(metadata) = it.metadata.as_object_mut() else {
+                return;
+            };
+            match edit.unscripted {
+                Some(text) => metadata.insert(UNSCRIPTED_KEY.to_owned(), text.into()),
+                None => metadata.shift_remove(UNSCRIPTED_KEY),
+            };
         };
         if let Some(target) = schedule.facts.target() {
             let stored = message_revision::store(self.tx, &target.row, (edit.by, now)).await?;

@@ -74,8 +74,19 @@ impl PartialSchema for UpdateCharacter {
                     "Whether everyone who shares a space with the character may read the whole card.",
                 ))
         };
-        let whole = whole_card_schema().property("share_whole_card", share());
-        let flat = flat_card_schema().property("share_whole_card", share());
+        let allowed = || {
+            ObjectBuilder::new()
+                .schema_type(Type::Boolean)
+                .description(Some(
+                    "Whether the regex scripts of the card may run; by its owner only.",
+                ))
+        };
+        let with_flags = |card: ObjectBuilder| {
+            card.property("share_whole_card", share())
+                .property("regex_allowed", allowed())
+        };
+        let whole = with_flags(whole_card_schema());
+        let flat = with_flags(flat_card_schema());
         let either = AnyOfBuilder::new().item(whole).item(flat);
         let about = "Another card, or some fields of its `data`; the others are kept.";
         either.description(Some(about)).into()

@@ -20,6 +20,8 @@ use tavern::cards::{avatar_image, card, card_file};
 use tavern::import_warning;
 use tavern::import_warning::ImportWarning;
 use tavern::macros::variables::Variables;
+use tavern::regex_scripts::script_view::RegexScriptView;
+use tavern::regex_scripts::{script_list, script_view};
 use tokio::sync::Semaphore;
 use utoipa::ToSchema;
 
@@ -67,6 +69,8 @@ pub struct CardPreview {
     greetings: usize,
     /// The number of entries in the embedded lorebook.
     lore_entries: usize,
+    /// The regex scripts, which are off until their owner allows them.
+    scripts: Vec<RegexScriptView>,
     /// The name of the linked lorebook.
     linked_world: Option<String>,
     /// A `data:` URL.
@@ -111,6 +115,7 @@ pub async fn preview(
         greeting: render_greeting(&caller, &card, &app),
         greetings: character::count_greetings(&card),
         lore_entries: card.n_lore_entries(),
+        scripts: script_view::views(script_list::of_card(&card.document)),
         linked_world: card.world_name().map(str::to_owned),
         avatar,
         duplicate_of: same.map(|it| it.id),

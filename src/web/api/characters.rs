@@ -130,7 +130,15 @@ pub async fn update(
     let present = require_own(&app, &caller, id.into_inner()).await?;
     let mut body = body.read().await?;
     let share = body.shift_remove("share_whole_card");
-    let share = share.map(parse_share_whole_card).transpose()?;
+    let share = share.map(|it| parse_flag("share_whole_card", &it));
+    let share = share.transpose()?;
+    let allowed = body.shift_remove("regex_allowed");
+    let allowed = allowed.map(|it| parse_flag("regex_allowed", &it));
+    let allowed = allowed.transpose()?;
+    if allowed.is_some() && present.owner_id != Some(caller.id()) {
+        let message = "Only its owner can allow the regex scripts of a character.";
+        return Err(ApiError::forbidden(message));
+    }
     let card = match body.shift_remove("card") {
         Some(document) => {
             require_known_fields(&body, &[])?;
@@ -138,7 +146,7 @@ pub async fn update(
         }
         None => {
             require_known_fields(&body, &FLAT_FIELDS)?;
-            let changes_card = !body.is_empty() || share.is_none();
+            let changes_card = !body.is_empty() || (share.is_none() && allowed.is_none());
             match changes_card {
                 true => Some(present.card()?.with_changes(body)?),
                 false => None,
@@ -153,6 +161,9 @@ pub async fn update(
     if let Some(share) = share.filter(|it| *it != present.share_whole_card) {
         changed = character::set_share_whole_card(&app.db, present.id, share).await?;
     }
+    if let Some(allowed) = allowed.filter(|it| *it != present.regex_allowed) {
+        changed = character::set_regex_allowed(&app.db, present.id, allowed).await?;
+    }
     if changed.name != present.name {
         for membership in roster_changes::update_character_display(&app.db, &changed).await? {
             app.hub.publish(events::membership_updated(&membership));
@@ -161,10 +172,10 @@ pub async fn update(
     Ok(Json(changed.view()))
 }
 
-fn parse_share_whole_card(value: Value) -> ApiResult<bool> {
+fn parse_flag(field: &str, value: &Value) -> ApiResult<bool> {
     value.as_bool().ok_or_else(|| {
-        let message = "`share_whole_card` must be true or false.";
-        ApiError::new(400, "invalid_type", message).with_param("share_whole_card")
+        let message = format!("`{field}` must be true or false.");
+        ApiError::new(400, "invalid_type", message).with_param(field)
     })
 }
 

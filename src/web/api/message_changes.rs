@@ -110,7 +110,10 @@ pub async fn update(
                 token_count: 0,
                 expected_version: if_match::expected_version(&request, body.expected_version)?,
                 by: at.membership.as_ref().map(|it| it.id),
+                unscripted: None,
             };
+            let scripted = app.engine.run_scripts_on_edit(&at.space, &row, edit);
+            let edit = scripted.await.map_err(api_error)?;
             let scope = (at.conversation.id, at.viewer());
             match app.engine.edit_message(scope, edit).await {
                 Ok(message) => Ok(Json(messages::filter_html(message, html))),

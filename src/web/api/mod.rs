@@ -66,6 +66,7 @@ pub mod providers;
 pub mod queue_edit;
 pub mod quick_replies;
 pub mod reactions;
+pub mod regex_scripts;
 pub mod routes;
 pub mod runs;
 pub mod sample_space;

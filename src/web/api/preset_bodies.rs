@@ -34,6 +34,10 @@ pub struct UpdatePreset {
     #[serde(deserialize_with = "body::present")]
     #[schema(value_type = PartialPreset)]
     pub document: Option<Map<String, Value>>,
+    /// Whether its regex scripts may run; by its owner only.
+    #[serde(deserialize_with = "body::present")]
+    #[schema(value_type = bool)]
+    pub regex_allowed: Option<bool>,
 }
 
 /// Validates the name of a preset.

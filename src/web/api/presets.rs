@@ -113,8 +113,16 @@ pub async fn update(
         .document
         .map(preset_bodies::parse_document)
         .transpose()?;
-    let now = app.clock.now();
-    let changed = preset::update(&app.db, present.id, name, document, now).await?;
+    if body.regex_allowed.is_some() && present.owner_id != Some(caller.id()) {
+        let message = "Only its owner can allow the regex scripts of a preset.";
+        return Err(ApiError::forbidden(message));
+    }
+    let changes = preset::PresetChanges {
+        name,
+        document,
+        regex_allowed: body.regex_allowed,
+    };
+    let changed = preset::update(&app.db, present.id, changes, app.clock.now()).await?;
     Ok(Json(changed.view()))
 }
 

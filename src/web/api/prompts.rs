@@ -19,6 +19,7 @@ use crate::prompt::record::{prompt_prefix, sent_prompt_loader};
 use crate::prompt::text_completion::text_prompt;
 use crate::prompt::text_completion::text_prompt::TextRecord;
 use crate::prompt::{blocks, lore};
+use crate::regex_scripts::script_report::AppliedScript;
 use crate::runs::reading::prompt_preview;
 use crate::runs::store::run;
 use crate::spaces::permissions::Action;
@@ -55,6 +56,9 @@ pub struct PromptView {
     /// The same warnings, in the same order, as codes. Empty for runs that were stored before codes
     /// existed.
     pub warnings_coded: Vec<ImportWarning>,
+    /// What the regex scripts did to the messages and the lore that were sent. The prompt of a run shows
+    /// messages without these changes.
+    pub scripts: Vec<AppliedScript>,
     /// The pictures of all messages, without their bytes.
     pub pictures: Vec<BlockPicture>,
     /// The instruct template of a text completion; null: the prompt is sent as messages.
@@ -111,13 +115,15 @@ pub async fn preview(
     let record = SentPrompt::from_built(&provider.model, &built);
     let cache = prompt_prefix::load(app.db.reader(), id, None, &record).await?;
     let hidden = hidden_cards(&app, &caller, at.space.id).await?;
-    let (mut blocks, mut lore) = (built.blocks, built.lore);
+    let (mut blocks, mut lore, mut scripts) = (built.blocks, built.lore, built.scripts);
+    hidden.withhold_scripts(&mut scripts, Some(&built.cards));
     hidden.withhold(&mut blocks, &mut lore, Some(&built.cards));
     let figures = PromptTotals {
         total_tokens: built.total_tokens,
         limit_tokens: built.limit_tokens,
         dropped_messages: built.dropped_messages,
         cache,
+        scripts,
     };
     let max_stops = app.models.create(&provider);
     let max_stops = max_stops.map_or(usize::MAX, |it| it.max_stops());
@@ -185,15 +191,18 @@ pub async fn show_sent(
     at.require_action(Action::ManageConversation)?;
     let kept = sent_prompt_loader::load_for_run(db, at.space.id, run.id, at.viewer()).await?;
     let (record, texts) = kept.ok_or_else(ApiError::not_found)?;
+    let hidden = hidden_cards(&app, &caller, at.space.id).await?;
+    let (model, mut lore) = (record.model.clone(), record.lore.clone());
+    let entered = record.cards.clone();
+    let mut scripts = record.scripts.clone();
+    hidden.withhold_scripts(&mut scripts, entered.as_deref());
     let figures = PromptTotals {
         total_tokens: record.total_tokens,
         limit_tokens: record.limit_tokens,
         dropped_messages: record.dropped_messages,
         cache: prompt_prefix::load(db, at.conversation.id, Some(run.run_seq), &record).await?,
+        scripts,
     };
-    let hidden = hidden_cards(&app, &caller, at.space.id).await?;
-    let (model, mut lore) = (record.model.clone(), record.lore.clone());
-    let entered = record.cards.clone();
     let details = TextDetails {
         text: record.text.clone(),
         stop: record.stop.clone(),
@@ -239,6 +248,7 @@ struct PromptTotals {
     limit_tokens: i64,
     dropped_messages: usize,
     cache: Option<PromptPrefix>,
+    scripts: Vec<AppliedScript>,
 }
 
 fn prompt_view(
@@ -269,6 +279,7 @@ fn prompt_view(
         limit_tokens: figures.limit_tokens,
         dropped_messages: figures.dropped_messages,
         cache: figures.cache,
+        scripts: figures.scripts,
     }
 }
 

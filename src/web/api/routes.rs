@@ -8,9 +8,9 @@ use crate::web::api::{
     lorebook_links, lorebooks, membership_updates, memberships, memories, memory_embedding,
     memory_learning, memory_pruning, memory_transfer, message_changes, message_continue,
     message_revisions, message_versions, messages, metrics, next_speaker, persona_files, personas,
-    preset_expansion, preset_files, presets, prompts, providers, queue_edit, reactions, runs,
-    search, session, setup, space_files, space_invitations, spaces, summaries, swipes,
-    tool_approvals, translations, users,
+    preset_expansion, preset_files, presets, prompts, providers, queue_edit, reactions,
+    regex_scripts, runs, search, session, setup, space_files, space_invitations, spaces, summaries,
+    swipes, tool_approvals, translations, users,
 };
 use crate::web::openapi::endpoint::{ApiEndpoint, endpoints};
 
@@ -162,6 +162,7 @@ fn library_endpoints() -> Vec<ApiEndpoint> {
         presets::update,
         presets::delete,
         preset_expansion::expand,
+        regex_scripts::test,
         preset_files::import,
         preset_files::export,
         providers::list,

@@ -2,6 +2,7 @@
 //! valid values; unknown fields are kept for clients that use them.
 
 use agent::tools::tool_settings::{BuiltinToolSettings, MAX_SERVERS, McpServerSettings};
+use base::ids::{MembershipId, PresetId};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use tavern::presets::partial_preset::{PartialPreset, ValidationError};
@@ -17,6 +18,8 @@ use crate::web::extract::deserialize;
 
 /// More than any author's note, scenario and list of stop sequences need together. In bytes.
 const MAX_BYTES: usize = 64 * 1024;
+/// More members or presets with scripts than a space needs to switch off.
+const MAX_SWITCHED_OFF: usize = 1_000;
 
 /// The known settings of a space, a membership or a conversation.
 ///
@@ -50,6 +53,8 @@ pub struct KnownSettings {
     /// Spaces only: texts and commands that its members post with a button.
     #[schema(max_items = 20)]
     quick_replies: Option<Vec<QuickReply>>,
+    /// Spaces only: whose regex scripts do not run there.
+    regex_scripts_off: Option<RegexScriptsOff>,
     /// Memberships of characters only: prompts contain only what was said since the character joined.
     #[serde(rename = "remembers_only_what_it_heard")]
     _remembers_only_what_it_heard: Option<bool>,
@@ -90,6 +95,16 @@ enum NoteRoleSetting {
     System,
     User,
     Assistant,
+}
+
+/// Members and presets whose regex scripts do not run.
+#[derive(Deserialize, ToSchema)]
+struct RegexScriptsOff {
+    /// Memberships of characters, whose cards have scripts.
+    #[schema(max_items = 1_000)]
+    membership_ids: Option<Vec<MembershipId>>,
+    #[schema(max_items = 1_000)]
+    preset_ids: Option<Vec<PresetId>>,
 }
 
 /// World Info settings.
@@ -177,6 +192,19 @@ pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
         preset.validate().map_err(invalid)?;
     }
     quick_replies::require_valid(known.quick_replies.as_deref().unwrap_or_default())?;
+    if let Some(off) = known.regex_scripts_off {
+        let n_members = off.membership_ids.map_or(0, |it| it.len());
+        let n_presets = off.preset_ids.map_or(0, |it| it.len());
+        for (key, n) in [("membership_ids", n_members), ("preset_ids", n_presets)] {
+            if n > MAX_SWITCHED_OFF {
+                let message = format!("Can have at most {MAX_SWITCHED_OFF} entries.");
+                return Err(invalid_setting(
+                    &format!("regex_scripts_off.{key}"),
+                    message,
+                ));
+            }
+        }
+    }
     for (at, server) in known.tool_servers.iter().flatten().enumerate() {
         let invalid = |field: &str, message: &str| {
             invalid_setting(&format!("tool_servers.{at}.{field}"), message.to_owned())

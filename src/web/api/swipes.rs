@@ -9,11 +9,16 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::conversations::markdown::Markdown;
+use crate::conversations::display::display_scripts::{DisplayScripts, ShownText};
+use crate::conversations::display::markdown::Markdown;
+use crate::conversations::display::message_authors;
+use crate::conversations::display::message_authors::MessageAuthors;
 use crate::conversations::timeline_page::PageBudget;
 use crate::conversations::{message, swipe, timeline_page};
 use crate::db::reading::page::{PageKeys, PageOf, PageQuery};
 use crate::db::reading::row_slices;
+use crate::regex_scripts::script_cache::ScriptRevisions;
+use crate::spaces::space;
 use crate::web::api::messages;
 use crate::web::encoded_page;
 use crate::web::error::{ApiError, ApiResult};
@@ -36,13 +41,48 @@ pub struct SwipeView {
 }
 
 impl SwipeView {
-    fn from_model(it: swipe::Model, markdown: Option<&Markdown>) -> Self {
+    fn from_model(it: swipe::Model, renderer: Option<&SwipeRenderer>) -> Self {
         Self {
             position: it.position,
-            html: markdown.map(|md| md.render(&it.content)),
+            html: renderer.map(|renderer| renderer.render(&it.content)),
             content: it.content,
             conversation_run_id: it.conversation_run_id,
         }
+    }
+}
+
+/// Renders the texts of one message, each as if the message showed it.
+struct SwipeRenderer {
+    markdown: Arc<Markdown>,
+    scripts: DisplayScripts,
+    message: message::Model,
+    author_name: String,
+}
+
+impl SwipeRenderer {
+    async fn load(app: &App, row: &message::Model, space: &space::Model) -> ApiResult<Self> {
+        let services = app.engine.context();
+        let (db, cache) = (app.db.reader(), &services.prompt_caches.scripts);
+        let of_space = (space.id, ScriptRevisions::from(space));
+        let authors = match space.scripts_rev {
+            0 => MessageAuthors::default(), // no script needs the name
+            _ => message_authors::load(db, [row.space_membership_id]).await?,
+        };
+        let author_name = authors.names.get(&row.space_membership_id).cloned();
+        Ok(Self {
+            markdown: services.markdown.clone(),
+            scripts: DisplayScripts::load(db, cache, of_space, row.conversation_id).await?,
+            message: row.clone(),
+            author_name: author_name.unwrap_or_default(),
+        })
+    }
+
+    fn render(&self, content: &str) -> Arc<str> {
+        let shown = ShownText {
+            content,
+            ..ShownText::of_message(&self.message, &self.author_name)
+        };
+        self.scripts.render(&self.markdown, shown)
     }
 }
 
@@ -67,18 +107,18 @@ pub async fn list(
     page: PageQuery,
     request: HttpRequest,
 ) -> ApiResult<HttpResponse> {
-    let (row, _) = space_access::load_message_access(&app, &caller, id.into_inner()).await?;
+    let (row, at) = space_access::load_message_access(&app, &caller, id.into_inner()).await?;
     if row.visibility == message::Visibility::Hidden {
         return Err(ApiError::not_found());
     }
-    let markdown = match messages::wants_html(&request)? {
-        true => Some(app.engine.context().markdown.clone()),
+    let renderer = match messages::wants_html(&request)? {
+        true => Some(Arc::new(SwipeRenderer::load(&app, &row, &at.space).await?)),
         false => None,
     };
     let db = app.db.reader();
     let is_backwards = page.is_backwards();
     let PageKeys { rows, mut has_more } = swipe::load_keys(db, row.id, page).await?;
-    let mut shown = SwipePage::new(markdown);
+    let mut shown = SwipePage::new(renderer);
     if rows.is_empty() && swipe::count_by_message(db, &[row.id]).await?.is_empty() {
         if contains_position(page, 0) {
             shown.push_all(&app, vec![unstored_swipe(row)]).await?;
@@ -122,7 +162,7 @@ fn unstored_swipe(row: message::Model) -> swipe::Model {
 
 /// A page that is being built.
 struct SwipePage {
-    markdown: Option<Arc<Markdown>>,
+    renderer: Option<Arc<SwipeRenderer>>,
     budget: PageBudget,
     entries: Vec<String>,
     /// The position of the last entry.
@@ -130,9 +170,9 @@ struct SwipePage {
 }
 
 impl SwipePage {
-    fn new(markdown: Option<Arc<Markdown>>) -> Self {
+    fn new(renderer: Option<Arc<SwipeRenderer>>) -> Self {
         Self {
-            markdown,
+            renderer,
             budget: PageBudget::new(timeline_page::MAX_BYTES - FRAME_BYTES),
             entries: Vec::new(),
             last: None,
@@ -141,13 +181,13 @@ impl SwipePage {
 
     /// Adds swipes; returns whether all of them fit.
     async fn push_all(&mut self, app: &App, texts: Vec<swipe::Model>) -> ApiResult<bool> {
-        let (markdown, mut budget) = (self.markdown.clone(), self.budget);
+        let (renderer, mut budget) = (self.renderer.clone(), self.budget);
         let encode = move || -> Result<_, serde_json::Error> {
             let mut encoded = Vec::with_capacity(texts.len());
             for text in texts {
                 let position = text.position;
                 let mut json =
-                    serde_json::to_string(&SwipeView::from_model(text, markdown.as_deref()))?;
+                    serde_json::to_string(&SwipeView::from_model(text, renderer.as_deref()))?;
                 // The JSON stays in memory until a slow client has received it.
                 json.shrink_to_fit();
                 if !budget.try_add(json.len()) {

@@ -26,7 +26,7 @@ export default class LibraryActions {
     return owner === this.#store.user.id || this.#store.user.role === "admin"
   }
 
-  // `change` is `{ card?, share_whole_card? }`.
+  // `change` is `{ card?, share_whole_card?, regex_allowed? }`.
   save(id, change) {
     return this.#api.changeCharacter(id, change)
   }

@@ -17,6 +17,7 @@ import panel from "./en/panel.js"
 import personas from "./en/personas.js"
 import prompts from "./en/prompts.js"
 import presets from "./en/presets.js"
+import regex from "./en/regex.js"
 import settings from "./en/settings.js"
 import spaces from "./en/spaces.js"
 import summaries from "./en/summaries.js"
@@ -63,6 +64,7 @@ export default {
   ...settings,
   ...personas,
   ...presets,
+  ...regex,
   ...models,
   ...admin,
   ...errors,

@@ -85,6 +85,7 @@ import panel from "./zh-CN/panel.js"
 import personas from "./zh-CN/personas.js"
 import prompts from "./zh-CN/prompts.js"
 import presets from "./zh-CN/presets.js"
+import regex from "./zh-CN/regex.js"
 import settings from "./zh-CN/settings.js"
 import spaces from "./zh-CN/spaces.js"
 import summaries from "./zh-CN/summaries.js"
@@ -131,6 +132,7 @@ export default {
   ...settings,
   ...personas,
   ...presets,
+  ...regex,
   ...models,
   ...admin,
   ...errors,

@@ -57,5 +57,7 @@ pub fn presets() -> Vec<Row> {
         Row::of("POST /api/presets/{preset_id}/expand", inside(200))
             .body(|_, _| json!({"text": "{{user}}"})),
         Row::of("GET /api/presets/{preset_id}/export", inside(200)),
+        Row::of("POST /api/regex_scripts/test", signed_in(200))
+            .body(|_, _| json!({"script": {"findRegex": "a"}, "text": "a"})),
     ]
 }

@@ -384,5 +384,6 @@ pub fn edit_of(message: &message::Model, content: &str) -> MessageEdit {
         token_count: 0,
         expected_version: message.version,
         by: None,
+        unscripted: None,
     }
 }

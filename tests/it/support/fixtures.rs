@@ -226,6 +226,7 @@ fn character_row(owner: UserId, name: &str, now: Timestamp) -> character::Model 
         avatar_id: None,
         avatar_hash: None,
         share_whole_card: false,
+        regex_allowed: false,
         status: character::CharacterStatus::Active,
         created_at: now,
     }
@@ -255,6 +256,7 @@ fn space_row(owner: UserId, now: Timestamp) -> space::Model {
         settings_version: 0,
         unattributed_tokens: 0,
         roster_rev: 0,
+        scripts_rev: 0,
         memory_version: 0,
         memory_reset_version: 0,
         memory_tokens_used: 0,

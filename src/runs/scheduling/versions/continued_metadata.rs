@@ -3,7 +3,12 @@
 use serde_json::Value;
 
 /// The keys that describe the whole text, so that they are kept from its first part.
-const OF_WHOLE_TEXT: [&str; 3] = ["reasoning", "reasoning_truncated", "tool_calls"];
+const OF_WHOLE_TEXT: [&str; 4] = [
+    "reasoning",
+    "reasoning_truncated",
+    "unscripted_reasoning",
+    "tool_calls",
+];
 
 /// Returns the metadata of the whole text: that of the new part, and what the former text was based
 /// on, unless the new part has its own. Why the former text ended no longer applies.

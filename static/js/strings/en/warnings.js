@@ -64,9 +64,9 @@ export default {
   "warning.order_without_persona": "The order has no persona; it was added before the character.",
   "warning.order_without_history": "The order has no chat history; it was added.",
   "warning.field_unused": "`{field}` ({what}) is kept, but not used.",
-  "warning.scripts_unused": {
-    one: "{n} regex script is kept, but not run.",
-    other: "{n} regex scripts are kept, but not run.",
+  "warning.scripts_off": {
+    one: "{n} regex script is off until you allow it.",
+    other: "{n} regex scripts are off until you allow them.",
   },
   "warning.samplers_unused": "No provider here supports these samplers; they are kept, but not used: {names}.",
   "warning.chat_versions_left_out": "The message had too many swipes; only some of them were kept.",

@@ -49,7 +49,7 @@ export default {
   "warning.order_without_persona": "这个顺序没有用户设定，已将它添加到角色之前。",
   "warning.order_without_history": "这个顺序没有聊天记录，已添加。",
   "warning.field_unused": "`{field}`（{what}）已保留，但不会使用。",
-  "warning.scripts_unused": { other: "{n}个正则脚本已保留，但不会运行。" },
+  "warning.scripts_off": { other: "{n}个正则脚本在你允许之前不会运行。" },
   "warning.samplers_unused": "这里的模型服务都不支持以下采样参数，已保留但不会使用：{names}。",
   "warning.chat_versions_left_out": "这条消息的备选回复过多，只保留了一部分。",
   "warning.chat_without_own_text": "这条消息没有自己的文本，已显示其中一个备选回复。",

@@ -8,6 +8,7 @@ import { button, submitButton } from "../components/button.js"
 import { cardFields } from "./card_fields.js"
 import { confirm, openDialog } from "../components/dialog.js"
 import { area, check, field, form } from "../components/form.js"
+import { scriptList } from "../regex_scripts/script_list.js"
 import { showPublicCard } from "./public_card.js"
 
 const FILES = [
@@ -64,6 +65,7 @@ class CardEditor {
           this.#isReadOnly && el("p", { class: "dialog__lead" }, t("card.read_only")),
           this.#head(),
           this.#body,
+          this.#scripts(),
         ]
       },
     })
@@ -217,6 +219,18 @@ class CardEditor {
       made.node,
       !this.#isReadOnly && use,
     )
+  }
+
+  // Allowing applies at once; the scripts themselves are changed in the JSON.
+  #scripts() {
+    const { library, regexScripts } = this.#parts
+    const { id, regex_scripts: scripts, regex_allowed: isAllowed } = this.#character
+    return scriptList(this.#parts, {
+      scripts,
+      isAllowed,
+      mayAllow: regexScripts.mayAllow(this.#character),
+      allow: (allowed) => library.save(id, { regex_allowed: allowed }),
+    })
   }
 
   // Only those who can change the card decide whether it is shared.

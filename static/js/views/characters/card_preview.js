@@ -9,6 +9,7 @@ import { avatar } from "../components/avatar.js"
 import { button } from "../components/button.js"
 import { openDialog } from "../components/dialog.js"
 import { explain } from "../components/error_messages.js"
+import { scriptPreview } from "../regex_scripts/script_list.js"
 
 // Returns the importer that opens a preview for card files.
 export function cardImporter(parts) {
@@ -49,6 +50,7 @@ function preview(parts, file, found, close) {
     greeting(found),
     el("ul", { class: "card-preview__facts" }, facts(found)),
     found.warnings.length > 0 && warnings(sentencesOf(found)),
+    found.scripts.length > 0 && scriptPreview(found.scripts),
     problem,
     el("div", { class: "form__actions" }, actions(parts, file, close, problem)),
   ]

@@ -6,6 +6,7 @@ import { button } from "../components/button.js"
 import LorebookLinks from "./lorebook_links.js"
 import { openNewLorebookDialog, openLorebookDialog } from "./lorebook_dialog.js"
 import AuthorNoteSection from "../prompt/author_note_section.js"
+import RegexScriptsSection from "../regex_scripts/scripts_section.js"
 import LorebookSettingsSection from "./lorebook_settings_section.js"
 
 export default class LorebookTab {
@@ -33,10 +34,14 @@ export default class LorebookTab {
       store.on("roster", () => this.#showTargets()),
       this.#parts.lorebooks.onImported(() => this.#loadAll()),
     ]
-    const [note, settings] = [1, 2].map(() => el("section", { class: "panel__section" }))
-    this.#sections = [new AuthorNoteSection(note, this.#parts), new LorebookSettingsSection(settings, this.#parts)]
+    const [note, settings, scripts] = [1, 2, 3].map(() => el("section", { class: "panel__section" }))
+    this.#sections = [
+      new AuthorNoteSection(note, this.#parts),
+      new LorebookSettingsSection(settings, this.#parts),
+      new RegexScriptsSection(scripts, this.#parts),
+    ]
     for (const it of this.#sections) it.mount()
-    replace(this.#root, note, this.#targets, settings, this.#librarySection())
+    replace(this.#root, note, this.#targets, settings, scripts, this.#librarySection())
     this.#showTargets()
     this.#load()
   }

@@ -8,6 +8,7 @@ import { sentencesOf } from "../../models/files/import_warnings.js"
 import { button, submitButton } from "../components/button.js"
 import { confirm, openDialog } from "../components/dialog.js"
 import { field, form, input } from "../components/form.js"
+import { scriptList } from "../regex_scripts/script_list.js"
 import PresetEntries from "./preset_entries.js"
 import { samplerFields, textFields } from "./preset_fields.js"
 
@@ -23,11 +24,21 @@ export async function openPresetDialog(parts, id) {
     content: (close) => {
       editor = new PresetEditor(parts, { preset, defaults, close })
       editor.mount()
-      return editor.node
+      return [editor.node, scriptsOf(parts, preset)]
     },
   })
   editor.unmount()
   return saved
+}
+
+// Allowing applies at once, unlike the other changes.
+function scriptsOf(parts, preset) {
+  return scriptList(parts, {
+    scripts: preset.regex_scripts,
+    isAllowed: preset.regex_allowed,
+    mayAllow: parts.regexScripts.mayAllow(preset),
+    allow: (allowed) => parts.presets.save(preset.id, { regex_allowed: allowed }),
+  })
 }
 
 // Imports a preset and shows its warnings. Returns the preset.

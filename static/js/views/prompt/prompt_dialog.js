@@ -59,6 +59,7 @@ function contentOf(prompt, after) {
     template,
     text,
     stop = {},
+    scripts = [],
   } = prompt
   const warnings = sentencesOf(prompt)
   return [
@@ -76,6 +77,7 @@ function contentOf(prompt, after) {
     after,
     entries(t("prompt.lore"), lore),
     entries(t("prompt.lore_dropped"), noRoom),
+    scripts.length > 0 && scriptsOf(scripts),
     warnings.length > 0 &&
       el(
         "section",
@@ -152,6 +154,28 @@ function entries(title, all) {
       el("span", { class: "soft" }, bdi(reason(because))),
     )
   return el("section", {}, el("h3", { class: "panel__title" }, title), el("ul", { class: "block__list" }, all.map(row)))
+}
+
+// Lists the regex scripts, and what each did to the texts of the prompt.
+function scriptsOf(scripts) {
+  const row = ({ name, changed, error }) =>
+    el(
+      "li",
+      { class: "block__entry" },
+      el("span", { class: "grow truncate" }, bdi(name || t("regex.withheld"))),
+      el("span", { class: "soft" }, outcomeOf(changed, error)),
+    )
+  return el(
+    "section",
+    {},
+    el("h3", { class: "panel__title" }, t("regex.in_prompt")),
+    el("ul", { class: "block__list" }, scripts.map(row)),
+  )
+}
+
+function outcomeOf(changed, error) {
+  if (error) return t("regex.error", { reason: error })
+  return t(changed ? "regex.changed" : "regex.not_changed")
 }
 
 function reason(because) {
