@@ -67,6 +67,14 @@ const GUARDED: &[(&str, &[&str])] = &[
             "PATCH /api/lorebooks/{lorebook_id}/entries/{lorebook_entry_id}",
         ],
     ),
+    (
+        "regex_allowed",
+        &[
+            "PATCH /api/characters/{character_id}",
+            "PATCH /api/presets/{preset_id}",
+        ],
+    ),
+    ("scripts_rev", &[]),
     ("lorebook_id", &[]),
     ("character_id", &["POST /api/spaces/{space_id}/memberships"]),
     ("owner_id", &[]),
