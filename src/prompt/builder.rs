@@ -5,7 +5,6 @@
 use std::collections::HashMap;
 
 use base::ids::{AttachmentId, CharacterId, MessageId};
-use base::prompt_role::PromptRole;
 use llm::reasoning::thinking_models;
 use llm::request::{Message, Request};
 use llm::tool::Attachment;

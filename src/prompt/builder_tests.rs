@@ -390,13 +390,7 @@ fn the_request_carries_the_settings_and_the_speaker() {
         (request.temperature, request.top_p, request.max_tokens),
         (Some(0.7), Some(0.9), Some(300))
     );
-    assert_eq!(
-        (
-            request.model.as_str(),
-            request.speaker.as_str(),
-            request.seed
-        ),
-        ("demo", "Ada", 7)
-    );
+    let named = (request.model.as_str(), request.speaker.as_str());
+    assert_eq!((named, request.seed), (("demo", "Ada"), 7));
     assert_eq!(request.messages.len(), 3);
 }

@@ -153,21 +153,10 @@ pub async fn load_in_scope(
     };
     let (mut context, mut characters) =
         space_settings(db, caches, &speaking, &space, &memberships).await?;
-    if request
-        .provider
-        .kind
-        .completes_text(&request.provider.settings)
-    {
-        let is_character = context
-            .find_speaker()
-            .is_some_and(PromptMember::is_character);
-        // A continue calls no tools.
-        let has_tools = !allowed_tools::allowed_in(&space).is_empty();
-        match is_character && has_tools && request.kind != GenerationTrigger::Continue {
-            true => templates::warn_of_tools(&mut context),
-            false => templates::apply(&mut context, request.provider),
-        }
-    }
+    // A continue calls no tools.
+    let calls_tools = request.kind != GenerationTrigger::Continue
+        && !allowed_tools::allowed_in(&space).is_empty();
+    templates::apply(&mut context, request.provider, calls_tools);
     let id = conversation.id;
     let (cutoff_seq, limits) = (request.cutoff_seq, context.limits());
     let filter = HistoryFilter::new(request.speaker, &memberships, request.reader);

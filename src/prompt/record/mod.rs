@@ -5,6 +5,7 @@ pub mod hidden_cards;
 pub mod prompt_effects;
 pub mod prompt_prefix;
 pub mod recorded_block;
+pub mod recorded_piece;
 pub mod run_prompt;
 pub mod sent_prompt;
 pub mod sent_prompt_loader;

@@ -100,7 +100,8 @@ mod tests {
     use super::equal_tokens;
     use crate::prompt::blocks::{BlockKind, PromptBlock, RecordedText};
     use crate::prompt::record::recorded_block::{RecordedBlock, to_recorded_block};
-    use crate::prompt::record::sent_prompt::{RecordedPiece, SentPrompt};
+    use crate::prompt::record::recorded_piece::RecordedPiece;
+    use crate::prompt::record::sent_prompt::SentPrompt;
 
     fn text(kind: BlockKind, text: &str) -> RecordedBlock {
         let block = PromptBlock {

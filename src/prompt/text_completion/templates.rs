@@ -8,13 +8,21 @@ use tavern::instruct::text_templates::TextTemplates;
 use tavern::instruct::{embedded, template_choice};
 use tavern::presets::complete_preset::NamesBehavior;
 
-use crate::prompt::context::PromptContext;
+use crate::prompt::context::{PromptContext, PromptMember};
 use crate::providers::detected_facts::DETECTED_TEMPLATE;
 use crate::providers::provider;
 use crate::spaces::space::CardHandlingMode;
 
-/// Makes the prompt of a context one text, with the templates of its preset or those for its model.
-pub fn apply(context: &mut PromptContext, provider: &provider::Model) {
+/// Makes the prompt of a context one text, with the templates of its preset or those for its model, if
+/// its provider completes texts. A character that `calls_tools` gets messages all the same.
+pub fn apply(context: &mut PromptContext, provider: &provider::Model, calls_tools: bool) {
+    if !provider.kind.completes_text(&provider.settings) {
+        return;
+    }
+    let speaker = context.find_speaker();
+    if calls_tools && speaker.is_some_and(PromptMember::is_character) {
+        return warn_of_tools(context);
+    }
     let templates = choose(context, provider);
     set(context, templates);
 }
@@ -46,7 +54,7 @@ pub fn set(context: &mut PromptContext, templates: TextTemplates) {
 }
 
 /// Records that a prompt is sent as a chat although its provider completes texts.
-pub fn warn_of_tools(context: &mut PromptContext) {
+fn warn_of_tools(context: &mut PromptContext) {
     let sentence = "The space has tools, so chat completion is used instead of text completion.";
     let warning = ImportWarning::new("text_completion_tools", sentence);
     context.template_warnings.push(warning);

@@ -266,11 +266,11 @@ async fn prepare_with_provider(
         })?;
     if let Some(continuation) = &mut prompt.continuation {
         // A text always ends with what is continued.
-        continuation.is_prefill = prompt.templates.is_some()
-            || provider.can_prefill(&Request {
-                model: row.model.clone(),
-                ..Request::default()
-            });
+        let request = Request {
+            model: row.model.clone(),
+            ..Request::default()
+        };
+        continuation.is_prefill = prompt.templates.is_some() || provider.can_prefill(&request);
     }
     let context_tokens = u32::try_from(prompt.limits().context_tokens).ok();
     let (prompt, built) = build_prompt(context, prompt)
@@ -299,12 +299,11 @@ async fn prepare_with_provider(
         whispered_blocks::mark(&mut built, public.ok().as_ref());
     }
     let (own, others) = prompt.reply_names();
-    let max_stops = provider.max_stops();
     Ok(PreparedRun {
         trim: ReplyTrimmer::new(&own, &others)
             .without_marker(whisper_marker::find_in(&prompt))
             .with_stops(&built.preset.stop),
-        sent: sent_prompt(row, &built, max_stops, seed).map_err(internal_failure)?,
+        sent: sent_prompt(row, &built, provider.max_stops(), seed).map_err(internal_failure)?,
         request: Request {
             context_tokens,
             ..built.into_request(&row.model, seed)
@@ -370,8 +369,7 @@ fn sent_prompt(
     max_stops: usize,
     seed: u64,
 ) -> serde_json::Result<SentPromptRef> {
-    let failed_scripts = built.scripts.iter().filter(|it| it.error.is_some());
-    let failed_scripts = failed_scripts.map(|it| it.name.clone());
+    let failed = built.scripts.iter().filter(|it| it.error.is_some());
     let figures = run::PromptStats {
         provider: row.name.clone(),
         model: row.model.clone(),
@@ -381,7 +379,7 @@ fn sent_prompt(
         n_messages: i64::try_from(built.messages.len()).unwrap_or(i64::MAX),
         seed: seed.cast_signed(),
         pictures_refused: false,
-        failed_scripts: failed_scripts.collect(),
+        failed_scripts: failed.map(|it| it.name.clone()).collect(),
     };
     Ok(SentPromptRef {
         stats: figures,

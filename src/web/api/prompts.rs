@@ -112,7 +112,9 @@ pub async fn preview(
     let shown = prompt_preview::load(app.engine.context(), id, (speaker, reader), None).await?;
     let (provider, built) = shown.ok_or_else(no_speaker)?;
     let built = built.map_err(|error| ApiError::new(422, error.code(), error.to_string()))?;
-    let record = SentPrompt::from_built(&provider.model, &built);
+    let max_stops = app.models.create(&provider);
+    let max_stops = max_stops.map_or(usize::MAX, |it| it.max_stops());
+    let record = SentPrompt::from_built(&provider.model, &built, max_stops);
     let cache = prompt_prefix::load(app.db.reader(), id, None, &record).await?;
     let hidden = hidden_cards(&app, &caller, at.space.id).await?;
     let (mut blocks, mut lore, mut scripts) = (built.blocks, built.lore, built.scripts);
@@ -125,8 +127,6 @@ pub async fn preview(
         cache,
         scripts,
     };
-    let max_stops = app.models.create(&provider);
-    let max_stops = max_stops.map_or(usize::MAX, |it| it.max_stops());
     let details = TextDetails {
         text: built.text.map(|it| it.record),
         stop: RecordedStops {

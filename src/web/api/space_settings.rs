@@ -198,10 +198,8 @@ pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
         for (key, n) in [("membership_ids", n_members), ("preset_ids", n_presets)] {
             if n > MAX_SWITCHED_OFF {
                 let message = format!("Can have at most {MAX_SWITCHED_OFF} entries.");
-                return Err(invalid_setting(
-                    &format!("regex_scripts_off.{key}"),
-                    message,
-                ));
+                let key = format!("regex_scripts_off.{key}");
+                return Err(invalid_setting(&key, message));
             }
         }
     }

@@ -172,7 +172,7 @@ on_sqlite! {
         app.settle().await;
         app.answer_as(llama_cpp(), &[" How are", " you?"]);
 
-        let request = VersionRequest { message: None, by: "Eve".to_owned(), viewer: Viewer::Server };
+        let request = VersionRequest { message: None, by: "Eve".to_owned(), instruction: None, viewer: Viewer::Server };
         app.engine.continue_message(app.conversation, request).await.unwrap();
         app.settle().await;
 

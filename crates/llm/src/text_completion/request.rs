@@ -208,6 +208,7 @@ mod tests {
                 presence_penalty: Some(0.0),
                 repetition_penalty: Some(1.0),
                 seed: None,
+                ..Samplers::default()
             },
             ..Request::default()
         };
