@@ -86,7 +86,7 @@ fn a_module_may_not_use_higher_layers() {
 
     assert_eq!(
         found,
-        ["3: `conversations` (layer 9) names `runs` (layer 12): imports point down only"]
+        ["3: `conversations` (layer 10) names `runs` (layer 13): imports point down only"]
     );
 }
 
@@ -137,7 +137,7 @@ fn paths_with_super_count_too() {
 
     assert_eq!(
         found,
-        ["2: `prompt` (layer 11) names `runs` (layer 12): imports point down only"]
+        ["2: `prompt` (layer 12) names `runs` (layer 13): imports point down only"]
     );
 }
 
@@ -157,7 +157,7 @@ fn each_module_of_a_grouped_import_counts() {
 
     assert_eq!(
         broken("src/conversations/message.rs", text),
-        ["2: `conversations` (layer 9) names `runs` (layer 12): imports point down only"]
+        ["2: `conversations` (layer 10) names `runs` (layer 13): imports point down only"]
     );
 }
 

@@ -232,7 +232,7 @@ pub struct PromptStats {
     pub pictures_refused: bool,
     /// The names of the regex scripts that left a text as it was because they are invalid or exceed a
     /// limit.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub failed_scripts: Vec<String>,
 }
 

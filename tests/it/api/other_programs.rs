@@ -60,7 +60,7 @@ fn turn(role: &str, author: &str, text: &str) -> (String, String, String) {
 async fn linked_lorebook(ann: &HttpClient, import: &Value) -> Value {
     let path = format!("/api/conversations/{}/lorebooks", import["conversation_id"]);
     let links = expect(200, ann.get(&path).await);
-    let book = links["data"][0]["id"]
+    let book = links["lorebook_ids"][0]
         .as_i64()
         .unwrap_or_else(|| panic!("{links}"));
     expect(200, ann.get(&format!("/api/lorebooks/{book}")).await)

@@ -170,7 +170,10 @@ async fn the_provider_test_passes_for_the_demo_model_and_reports_a_dead_address(
     assert_eq!(unreachable["ok"], false);
     assert_eq!(unreachable["error"]["code"], "upstream_error");
     let models = expect(200, admin.get("/api/providers/1/models").await);
-    assert_eq!(models["data"], json!([{"id": "demo", "vision": false}]));
+    assert_eq!(
+        models["data"],
+        json!([{"id": "demo", "vision": false, "context_tokens": null}])
+    );
     let models = admin.get(&format!("/api/providers/{dead}/models")).await;
     assert_eq!(refusal(&models), (503, "upstream_error".to_owned()));
     app.close().await;

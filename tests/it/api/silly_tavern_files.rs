@@ -110,12 +110,15 @@ on_both! {
         let done = import_lines(&ann, &lines).await;
 
         assert_eq!(done["report"]["warnings_coded"], json!([{"code": "timed_effects_left_out", "params": {"n": 2}}]));
-        let entry = &book["lorebook"]["entries"][0];
-        let key = format!("{}.{}", book["lorebook"]["id"], entry["entry_id"]);
         let stored = stored_variables(&app, &done).await;
         let sticky = stored["lore"]["sticky"].as_object().unwrap_or_else(|| panic!("{stored}"));
-        assert_eq!(sticky.len(), 1);
-        assert_eq!((sticky[&key]["start"].as_i64(), sticky[&key]["end"].as_i64()), (Some(1), Some(4)), "{stored} {entry}");
+        let effects: Vec<(&String, &Value)> = sticky.iter().collect();
+        let [(key, effect)] = effects[..] else {
+            panic!("one effect is assigned: {stored}");
+        };
+        assert_eq!((effect["start"].as_i64(), effect["end"].as_i64()), (Some(1), Some(4)), "{stored}");
+        let books = expect(200, ann.get("/api/lorebooks").await);
+        assert_eq!(key.split('.').next(), Some(books["data"][0]["id"].to_string().as_str()), "{book} {stored}");
         app.close().await;
     }
 

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use base::samplers::{LocalSamplers, Samplers};
+use base::samplers::Samplers;
 use serde_json::{Map, Value, json};
 
 use crate::compatibility::backend::ModelBackend;
@@ -191,9 +191,9 @@ fn stated(samplers: &Samplers) -> Map<String, Value> {
         ("typical_p", samplers.typical_p, 1.0),
         ("frequency_penalty", samplers.frequency_penalty, 0.0),
         ("presence_penalty", samplers.presence_penalty, 0.0),
-        ("tfs", samplers.local.tfs, 1.0),
-        ("smoothing_factor", samplers.local.smoothing_factor, 0.0),
-        ("top_n_sigma", samplers.local.top_n_sigma, 0.0),
+        ("tfs", samplers.tfs, 1.0),
+        ("smoothing_factor", samplers.smoothing_factor, 0.0),
+        ("top_n_sigma", samplers.top_n_sigma, 0.0),
     ] {
         if let Some(value) = value.filter(|it| *it != idle) {
             insert(key, json!(value));
@@ -205,11 +205,11 @@ fn stated(samplers: &Samplers) -> Map<String, Value> {
     if let Some(seed) = samplers.seed {
         insert("seed", json!(seed));
     }
-    let LocalSamplers {
+    let Samplers {
         banned_strings,
         grammar,
         ..
-    } = &samplers.local;
+    } = samplers;
     if let Some(texts) = banned_strings.as_ref().filter(|it| !it.is_empty()) {
         insert("banned_strings", json!(texts));
     }
@@ -225,42 +225,44 @@ fn stated(samplers: &Samplers) -> Map<String, Value> {
 
 /// Returns the samplers that belong together and are on.
 fn groups(samplers: &Samplers) -> Vec<Vec<(&'static str, Value)>> {
-    let local = &samplers.local;
     let is_on = |switch: Option<f64>, idle: f64| switch.is_some_and(|it| it != idle);
     let mut groups = Vec::new();
     if is_on(samplers.repetition_penalty, 1.0) {
         groups.push(vec![
             ("repetition_penalty", json!(samplers.repetition_penalty)),
-            ("repetition_range", json!(local.repetition_range)),
-            ("repetition_slope", json!(local.repetition_slope)),
+            ("repetition_range", json!(samplers.repetition_range)),
+            ("repetition_slope", json!(samplers.repetition_slope)),
         ]);
     }
-    if is_on(local.dry_multiplier, 0.0) {
+    if is_on(samplers.dry_multiplier, 0.0) {
         groups.push(vec![
-            ("dry_multiplier", json!(local.dry_multiplier)),
-            ("dry_base", json!(local.dry_base)),
-            ("dry_allowed_length", json!(local.dry_allowed_length)),
-            ("dry_penalty_last_n", json!(local.dry_penalty_last_n)),
-            ("dry_sequence_breakers", json!(local.dry_sequence_breakers)),
+            ("dry_multiplier", json!(samplers.dry_multiplier)),
+            ("dry_base", json!(samplers.dry_base)),
+            ("dry_allowed_length", json!(samplers.dry_allowed_length)),
+            ("dry_penalty_last_n", json!(samplers.dry_penalty_last_n)),
+            (
+                "dry_sequence_breakers",
+                json!(samplers.dry_sequence_breakers),
+            ),
         ]);
     }
-    if is_on(local.xtc_probability, 0.0) {
+    if is_on(samplers.xtc_probability, 0.0) {
         groups.push(vec![
-            ("xtc_probability", json!(local.xtc_probability)),
-            ("xtc_threshold", json!(local.xtc_threshold)),
+            ("xtc_probability", json!(samplers.xtc_probability)),
+            ("xtc_threshold", json!(samplers.xtc_threshold)),
         ]);
     }
-    if local.mirostat_mode.is_some_and(|it| it != 0) {
+    if samplers.mirostat_mode.is_some_and(|it| it != 0) {
         groups.push(vec![
-            ("mirostat_mode", json!(local.mirostat_mode)),
-            ("mirostat_tau", json!(local.mirostat_tau)),
-            ("mirostat_eta", json!(local.mirostat_eta)),
+            ("mirostat_mode", json!(samplers.mirostat_mode)),
+            ("mirostat_tau", json!(samplers.mirostat_tau)),
+            ("mirostat_eta", json!(samplers.mirostat_eta)),
         ]);
     }
-    if is_on(local.dynatemp_range, 0.0) {
+    if is_on(samplers.dynatemp_range, 0.0) {
         groups.push(vec![
-            ("dynatemp_range", json!(local.dynatemp_range)),
-            ("dynatemp_exponent", json!(local.dynatemp_exponent)),
+            ("dynatemp_range", json!(samplers.dynatemp_range)),
+            ("dynatemp_exponent", json!(samplers.dynatemp_exponent)),
         ]);
     }
     groups

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use base::samplers::{LocalSamplers, Samplers};
+use base::samplers::Samplers;
 use serde_json::{Map, Value, json};
 
 use super::insert_samplers;
@@ -19,22 +19,20 @@ fn all() -> Samplers {
         presence_penalty: Some(0.25),
         repetition_penalty: Some(1.1),
         seed: Some(7),
-        local: LocalSamplers {
-            repetition_range: Some(512),
-            tfs: Some(0.9),
-            dry_multiplier: Some(0.8),
-            dry_base: Some(1.75),
-            xtc_probability: Some(0.5),
-            xtc_threshold: Some(0.1),
-            mirostat_mode: Some(2),
-            mirostat_tau: Some(5.0),
-            dynatemp_range: Some(0.5),
-            smoothing_factor: Some(0.3),
-            top_n_sigma: Some(1.0),
-            banned_strings: Some(vec!["shivers".to_owned()]),
-            grammar: Some("root ::= \"a\"".to_owned()),
-            ..LocalSamplers::default()
-        },
+        repetition_range: Some(512),
+        tfs: Some(0.9),
+        dry_multiplier: Some(0.8),
+        dry_base: Some(1.75),
+        xtc_probability: Some(0.5),
+        xtc_threshold: Some(0.1),
+        mirostat_mode: Some(2),
+        mirostat_tau: Some(5.0),
+        dynatemp_range: Some(0.5),
+        smoothing_factor: Some(0.3),
+        top_n_sigma: Some(1.0),
+        banned_strings: Some(vec!["shivers".to_owned()]),
+        grammar: Some("root ::= \"a\"".to_owned()),
+        ..Samplers::default()
     }
 }
 
@@ -159,22 +157,20 @@ fn a_sampler_without_effect_is_not_sent() {
         presence_penalty: Some(0.0),
         repetition_penalty: Some(1.0),
         seed: None,
-        local: LocalSamplers {
-            repetition_range: Some(512),
-            tfs: Some(1.0),
-            dry_multiplier: Some(0.0),
-            dry_base: Some(1.75),
-            xtc_probability: Some(0.0),
-            xtc_threshold: Some(0.1),
-            mirostat_mode: Some(0),
-            mirostat_tau: Some(5.0),
-            dynatemp_range: Some(0.0),
-            smoothing_factor: Some(0.0),
-            top_n_sigma: Some(0.0),
-            banned_strings: Some(Vec::new()),
-            grammar: Some(" ".to_owned()),
-            ..LocalSamplers::default()
-        },
+        repetition_range: Some(512),
+        tfs: Some(1.0),
+        dry_multiplier: Some(0.0),
+        dry_base: Some(1.75),
+        xtc_probability: Some(0.0),
+        xtc_threshold: Some(0.1),
+        mirostat_mode: Some(0),
+        mirostat_tau: Some(5.0),
+        dynatemp_range: Some(0.0),
+        smoothing_factor: Some(0.0),
+        top_n_sigma: Some(0.0),
+        banned_strings: Some(Vec::new()),
+        grammar: Some(" ".to_owned()),
+        ..Samplers::default()
     };
 
     for backend in [

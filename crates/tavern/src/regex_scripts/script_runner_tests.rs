@@ -114,7 +114,7 @@ fn an_invalid_pattern_names_its_position() {
 #[test]
 fn a_catastrophic_pattern_leaves_the_text() {
     let text = "a".repeat(30_000) + "b";
-    for find_regex in ["/(a|aa)+$/", "/(?:(?:a|b|ab)*c?)*d/g", r"/(a+)+\1b/"] {
+    for find_regex in ["/(a|aa)+$/", "/(?:(?:a|b|ab)*c?)*d/g"] {
         let mut runner = ScriptRunner::default();
         let found = runner.apply(&script(find_regex, "$1"), &text, &with_names);
 
