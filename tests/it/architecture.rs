@@ -124,7 +124,7 @@ fn modules_of_one_layer_do_not_use_each_other() {
 
     assert_eq!(
         found,
-        ["2: `speakers` names its neighbor `rounds`: modules of layer 10 do not know each other"]
+        ["2: `speakers` names its neighbor `rounds`: modules of layer 11 do not know each other"]
     );
 }
 

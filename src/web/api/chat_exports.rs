@@ -6,12 +6,13 @@ use actix_web::web::{Bytes, Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use base::ids::ConversationId;
 use futures::stream;
+use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::conversations::chats::chat_export::{ChatExportFormat, ChatExporter};
 use crate::spaces::permissions::Action;
-use crate::web::api::downloads;
+use crate::web::api::{downloads, prompts};
 use crate::web::error::ApiResult;
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::{pagination, space_access};
@@ -51,7 +52,15 @@ pub async fn export(
     };
     let named = downloads::attachment(name, ending);
     let (db, viewer) = (app.db.reader().clone(), at.viewer());
-    let export = ChatExporter::start(db, at.conversation, viewer, format).await?;
+    let mut conversation = at.conversation;
+    // Macros may have put the text of any card into variables.
+    if !prompts::hidden_cards(&app, &caller, at.space.id)
+        .await?
+        .is_empty()
+    {
+        conversation.variables = json!({});
+    }
+    let export = ChatExporter::start(db, conversation, viewer, format).await?;
     let pieces = stream::try_unfold(export, |mut export| async move {
         let piece = export.next_chunk().await;
         piece.map(|it| it.map(|it| (Bytes::from(it), export)))

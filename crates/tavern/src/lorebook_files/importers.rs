@@ -134,8 +134,8 @@ fn from_risu(mut entry: Map<String, Value>) -> Option<Map<String, Value>> {
         let pattern = lenient_json::text(entry.get("keys"));
         entry.insert("keys".to_owned(), json!([pattern]));
     }
-    let is_always = entry.get("mode").and_then(Value::as_str) == Some("constant");
-    if is_always {
+    let mode = entry.shift_remove("mode");
+    if mode.as_ref().and_then(Value::as_str) == Some("constant") {
         entry.insert("constant".to_owned(), json!(true));
     }
     let mut extensions = json!({"selectiveLogic": 0});
