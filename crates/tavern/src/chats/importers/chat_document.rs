@@ -29,9 +29,12 @@ impl ChatKind {
     }
 }
 
+/// Returns whether a document is a chat of one kind.
+type Detector = fn(&Value) -> bool;
+
 /// Returns which program wrote a document; `None` if it is not a chat.
 pub fn kind_of(document: &Value) -> Option<ChatKind> {
-    let kinds: [(ChatKind, fn(&Value) -> bool); 5] = [
+    let kinds: [(ChatKind, Detector); 5] = [
         (ChatKind::Risu, risu_chat::is_chat),
         (ChatKind::Kobold, kobold_save::is_save),
         (ChatKind::WebUi, webui_chat::is_chat),
