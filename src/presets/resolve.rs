@@ -213,7 +213,10 @@ mod tests {
         };
         let usual = texts(&[]);
 
-        assert_eq!(texts(&[template.clone()]), ("Write.".to_owned(), usual.1));
+        assert_eq!(
+            texts(std::slice::from_ref(&template)),
+            ("Write.".to_owned(), usual.1)
+        );
         let own = json!({"main_prompt": "Own.", "sysprompt": {"content": "Write.", "post_history": "Now."}});
         assert_eq!(
             texts(&[template, own]),

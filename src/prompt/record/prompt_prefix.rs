@@ -165,7 +165,8 @@ mod tests {
             ..other.clone()
         };
 
-        let count = |it: RecordedBlock| equal_tokens(&prompt(&[one.clone()]), &prompt(&[it]));
+        let count =
+            |it: RecordedBlock| equal_tokens(&prompt(std::slice::from_ref(&one)), &prompt(&[it]));
 
         assert_eq!(count(renamed), 14);
         assert_eq!(count(other), llm::tokens::count("You are Ada. It is "));

@@ -113,7 +113,8 @@ impl ActivePass<'_> {
             depth: depth.map(|it| i64::try_from(it).unwrap_or(i64::MAX)),
         };
         let environment = &self.environment;
-        (environment.take_card_use(), environment.take_summary_use());
+        environment.take_card_use();
+        environment.take_summary_use();
         let mut runner = self.runner.borrow_mut();
         let expand = |text: &str| self.expand(text);
         let done = (self.scripts).apply(&mut runner, of_text, text, &|_, text| expand(text));

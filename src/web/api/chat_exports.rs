@@ -52,12 +52,10 @@ pub async fn export(
     };
     let named = downloads::attachment(name, ending);
     let (db, viewer) = (app.db.reader().clone(), at.viewer());
+    let hidden = prompts::hidden_cards(&app, &caller, at.space.id).await?;
     let mut conversation = at.conversation;
     // Macros may have put the text of any card into variables.
-    if !prompts::hidden_cards(&app, &caller, at.space.id)
-        .await?
-        .is_empty()
-    {
+    if !hidden.is_empty() {
         conversation.variables = json!({});
     }
     let export = ChatExporter::start(db, conversation, viewer, format).await?;

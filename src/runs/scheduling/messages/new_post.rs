@@ -34,7 +34,8 @@ pub struct NewPost {
     /// The metadata of its message: who wrote a character's text, or what was rolled.
     pub metadata: Value,
     /// What the request contained.
-    pub requested: RequestedPost,
+    /// Boxed, because it is large and a command holds the whole post.
+    pub requested: Box<RequestedPost>,
 }
 
 impl NewPost {
@@ -51,11 +52,11 @@ impl NewPost {
             is_ooc: None,
             persona: None,
             metadata: serde_json::json!({}),
-            requested: RequestedPost {
+            requested: Box::new(RequestedPost {
                 content: content.clone(),
                 persona: PersonaChoice::Automatic,
                 audience: RequestedAudience::Inherited,
-            },
+            }),
             content,
         }
     }
