@@ -90,7 +90,7 @@ impl RunEngine {
             .await?;
         post.token_count = self.count_tokens(post.content.clone()).await?;
         let done = self
-            .step(conversation, Command::MessagePosted(post))
+            .step(conversation, Command::MessagePosted(Box::new(post)))
             .await?;
         base::fail_point!("post.after_commit", ?);
         let planned = done.state.queued.as_ref().filter(|_| !done.is_repeated);

@@ -20,7 +20,7 @@ use crate::spaces::permissions::SkipRight;
 #[derive(Clone, Debug)]
 pub enum Command {
     /// A human posted a message.
-    MessagePosted(NewPost),
+    MessagePosted(Box<NewPost>),
     /// The dispatcher found a queued run that is due.
     Claim {
         run: RunId,

@@ -266,10 +266,10 @@ pub fn post(text: &str) -> Command {
 
 /// Returns the post of a person.
 pub fn post_by(author: MembershipId, text: &str) -> Command {
-    Command::MessagePosted(NewPost {
+    Command::MessagePosted(Box::new(NewPost {
         token_count: 1,
         ..NewPost::new(author, text.to_owned())
-    })
+    }))
 }
 
 /// Returns the end of a run that succeeded with this text.

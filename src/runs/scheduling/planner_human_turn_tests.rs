@@ -175,7 +175,9 @@ fn after_a_whisper_people_get_no_turns() {
     let mut post = NewPost::new(EVE, "Psst.".to_owned());
     post.requested.audience = RequestedAudience::Only(vec![ADA, FAY]);
 
-    fixture.run_command(&Command::MessagePosted(post)).unwrap();
+    fixture
+        .run_command(&Command::MessagePosted(Box::new(post)))
+        .unwrap();
 
     assert_eq!(fixture.turn_takers(), [ADA]);
 }
@@ -256,7 +258,7 @@ fn a_whisper_and_a_message_out_of_character_are_no_turns() {
     whisper.requested.audience = RequestedAudience::Only(vec![BOB]);
 
     fixture
-        .run_command(&Command::MessagePosted(whisper))
+        .run_command(&Command::MessagePosted(Box::new(whisper)))
         .unwrap();
     fixture.run_command(&post_by(FAY, "((Brb.))")).unwrap();
 

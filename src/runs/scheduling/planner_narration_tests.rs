@@ -12,10 +12,10 @@ use crate::spaces::membership::MembershipStatus;
 use crate::spaces::space::{InputPolicy, RepliesPerTurn};
 
 fn post_as(kind: PostKind) -> Command {
-    Command::MessagePosted(NewPost {
+    Command::MessagePosted(Box::new(NewPost {
         kind,
         ..NewPost::new(EVE, "((It rains.))".to_owned())
-    })
+    }))
 }
 
 /// Ada has replied, and Bob's slot is queued; it expects Ada's reply as the tail.

@@ -19,7 +19,7 @@ pub fn whisper_to(members: Vec<i64>) -> Command {
     let mut post = NewPost::new(EVE, "Psst.".to_owned());
     let members = members.into_iter().map(MembershipId).collect();
     post.requested.audience = RequestedAudience::Only(members);
-    Command::MessagePosted(post)
+    Command::MessagePosted(Box::new(post))
 }
 
 /// Returns whether a command is a post that the schedule reads.

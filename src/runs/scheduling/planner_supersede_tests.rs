@@ -185,10 +185,10 @@ fn a_post_replaces_the_queued_text_of_another_users_copilot() {
         unreachable!("`post` returns a post")
     };
 
-    let plan = fixture.run_command(&Command::MessagePosted(NewPost {
+    let plan = fixture.run_command(&Command::MessagePosted(Box::new(NewPost {
         author: GUS,
-        ..posted
-    }));
+        ..*posted
+    })));
     fixture.claim_due();
     let followed = fixture.end_run(success("I wait."));
 

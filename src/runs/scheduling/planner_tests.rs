@@ -261,7 +261,7 @@ fn only_an_active_human_can_post() {
         let Command::MessagePosted(it) = post("Hi.") else {
             unreachable!("`post` returns a post")
         };
-        Command::MessagePosted(NewPost { author, ..it })
+        Command::MessagePosted(Box::new(NewPost { author, ..*it }))
     };
     let refusal = |change: fn(&mut PlannerFixture), author| {
         let mut fixture = fixture_with_policy(InputPolicy::Queue);
@@ -316,7 +316,7 @@ fn a_mention_must_name_an_active_member() {
             unreachable!("`post` returns a post")
         };
         let mentions = vec![id];
-        Command::MessagePosted(NewPost { mentions, ..it })
+        Command::MessagePosted(Box::new(NewPost { mentions, ..*it }))
     };
     let mut fixture = fixture_with_policy(InputPolicy::Queue);
     fixture.state.space.reply_order = ReplyOrder::Natural;

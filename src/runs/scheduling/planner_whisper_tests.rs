@@ -22,7 +22,7 @@ const ZOE: MembershipId = MembershipId(77);
 fn whisper(text: &str, to: &[MembershipId]) -> Command {
     let mut post = NewPost::new(EVE, text.to_owned());
     post.requested.audience = RequestedAudience::Only(to.to_vec());
-    Command::MessagePosted(post)
+    Command::MessagePosted(Box::new(post))
 }
 
 fn audience(members: &[MembershipId]) -> Option<Audience> {
@@ -116,7 +116,9 @@ fn a_reply_to_a_whisper_inherits_its_audience_unless_a_wider_one_is_requested() 
         let mut post = NewPost::new(EVE, "Well.".to_owned());
         post.reply_to = Some(MessageId(2));
         post.requested.audience = requested;
-        fixture.run_command(&Command::MessagePosted(post)).unwrap();
+        fixture
+            .run_command(&Command::MessagePosted(Box::new(post)))
+            .unwrap();
         fixture.messages.last().unwrap().audience.clone()
     };
 
@@ -135,7 +137,7 @@ fn a_message_that_the_author_does_not_see_cannot_be_answered() {
     let mut post = NewPost::new(EVE, "Well.".to_owned());
     post.reply_to = Some(MessageId(2));
 
-    let refused = fixture.run_command(&Command::MessagePosted(post));
+    let refused = fixture.run_command(&Command::MessagePosted(Box::new(post)));
 
     assert_eq!(refused, Err(CommandError::UnknownReplyTarget));
 }
@@ -388,7 +390,7 @@ fn an_ended_run_names_no_whisper_that_its_readers_do_not_see() {
     let (to_bob, to_both) = (whisper("Psst.", &[BOB]), whisper("Psst.", &[ADA, BOB]));
 
     assert_eq!(superseding(running(), &to_bob), None);
-    let public = Command::MessagePosted(NewPost::new(EVE, "Aloud.".to_owned()));
+    let public = Command::MessagePosted(Box::new(NewPost::new(EVE, "Aloud.".to_owned())));
     assert!(superseding(running(), &public).is_some());
     for post in [to_bob, to_both, public] {
         assert!(superseding(whispered(), &post).is_some(), "{post:?}");

@@ -34,8 +34,7 @@ pub struct NewPost {
     /// The metadata of its message: who wrote a character's text, or what was rolled.
     pub metadata: Value,
     /// What the request contained.
-    /// Boxed, because it is large and a command holds the whole post.
-    pub requested: Box<RequestedPost>,
+    pub requested: RequestedPost,
 }
 
 impl NewPost {
@@ -52,11 +51,11 @@ impl NewPost {
             is_ooc: None,
             persona: None,
             metadata: serde_json::json!({}),
-            requested: Box::new(RequestedPost {
+            requested: RequestedPost {
                 content: content.clone(),
                 persona: PersonaChoice::Automatic,
                 audience: RequestedAudience::Inherited,
-            }),
+            },
             content,
         }
     }
