@@ -33,14 +33,8 @@ const OTHER: Names = &[
     ("presence_penalty", "presence_penalty"),
     ("seed", "seed"),
 ];
-const LLAMA_CPP: Names = &[
-    ("top_k", "top_k"),
-    ("min_p", "min_p"),
-    ("typical_p", "typical_p"),
-    ("repetition_penalty", "repeat_penalty"),
-    ("repetition_range", "repeat_last_n"),
-    ("frequency_penalty", "frequency_penalty"),
-    ("presence_penalty", "presence_penalty"),
+/// What llama.cpp and KoboldCpp, which is built on it, call alike.
+const LLAMA_FAMILY: Names = &[
     ("dry_multiplier", "dry_multiplier"),
     ("dry_base", "dry_base"),
     ("dry_allowed_length", "dry_allowed_length"),
@@ -53,6 +47,15 @@ const LLAMA_CPP: Names = &[
     ("mirostat_eta", "mirostat_eta"),
     ("dynatemp_range", "dynatemp_range"),
     ("dynatemp_exponent", "dynatemp_exponent"),
+];
+const LLAMA_CPP: Names = &[
+    ("top_k", "top_k"),
+    ("min_p", "min_p"),
+    ("typical_p", "typical_p"),
+    ("repetition_penalty", "repeat_penalty"),
+    ("repetition_range", "repeat_last_n"),
+    ("frequency_penalty", "frequency_penalty"),
+    ("presence_penalty", "presence_penalty"),
     ("top_n_sigma", "top_n_sigma"),
     ("grammar", "grammar"),
     ("seed", "seed"),
@@ -67,18 +70,6 @@ const KOBOLD_CPP: Names = &[
     ("repetition_range", "rep_pen_range"),
     ("repetition_slope", "rep_pen_slope"),
     ("presence_penalty", "presence_penalty"),
-    ("dry_multiplier", "dry_multiplier"),
-    ("dry_base", "dry_base"),
-    ("dry_allowed_length", "dry_allowed_length"),
-    ("dry_penalty_last_n", "dry_penalty_last_n"),
-    ("dry_sequence_breakers", "dry_sequence_breakers"),
-    ("xtc_threshold", "xtc_threshold"),
-    ("xtc_probability", "xtc_probability"),
-    ("mirostat_mode", "mirostat"),
-    ("mirostat_tau", "mirostat_tau"),
-    ("mirostat_eta", "mirostat_eta"),
-    ("dynatemp_range", "dynatemp_range"),
-    ("dynatemp_exponent", "dynatemp_exponent"),
     ("smoothing_factor", "smoothing_factor"),
     ("top_n_sigma", "nsigma"),
     ("banned_strings", "banned_tokens"),
@@ -134,9 +125,10 @@ const MISTRAL: Names = &[
     ("seed", "random_seed"),
 ];
 /// All tables, to find the samplers of a list that an admin has written.
-const ALL: [Names; 8] = [
+const ALL: [Names; 9] = [
     OPENAI,
     OTHER,
+    LLAMA_FAMILY,
     LLAMA_CPP,
     KOBOLD_CPP,
     VLLM,
@@ -153,12 +145,12 @@ pub fn insert_samplers(
     (variant, backend): (ChatVariant, ModelBackend),
     listed: Option<&BTreeSet<String>>,
 ) {
-    let tables = match (listed, variant) {
+    let tables: &[Names] = match (listed, variant) {
         (Some(_), _) => &ALL[..],
         (None, ChatVariant::Openai) => &[OPENAI],
         (None, ChatVariant::Compatible) => match backend {
-            ModelBackend::LlamaCpp => &[LLAMA_CPP],
-            ModelBackend::KoboldCpp => &[KOBOLD_CPP],
+            ModelBackend::LlamaCpp => &[LLAMA_FAMILY, LLAMA_CPP],
+            ModelBackend::KoboldCpp => &[LLAMA_FAMILY, KOBOLD_CPP],
             ModelBackend::Vllm => &[VLLM],
             ModelBackend::TabbyApi => &[TABBY_API],
             ModelBackend::OpenRouter => &[OPEN_ROUTER],

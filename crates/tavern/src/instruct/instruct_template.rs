@@ -128,6 +128,24 @@ impl Default for InstructTemplate {
 }
 
 impl InstructTemplate {
+    /// The keys of the sequences, in the order of [`sequences`](Self::sequences).
+    pub const SEQUENCE_KEYS: [&str; 14] = [
+        "input_sequence",
+        "output_sequence",
+        "system_sequence",
+        "first_input_sequence",
+        "last_input_sequence",
+        "first_output_sequence",
+        "last_output_sequence",
+        "last_system_sequence",
+        "input_suffix",
+        "output_suffix",
+        "system_suffix",
+        "story_string_prefix",
+        "story_string_suffix",
+        "stop_sequence",
+    ];
+
     /// Returns the sequence before a message.
     pub fn prefix(&self, role: PromptRole, position: SequencePosition) -> &str {
         let usual = match role {

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::import_warning::ImportWarning;
+use crate::instruct::instruct_template::InstructTemplate;
 use crate::presets::formats::field_reader::{FieldReader, boolean};
 
 /// The `form` of a master file in `origin`.
@@ -40,24 +41,10 @@ impl TemplateKind {
         }
     }
 
-    fn texts(self) -> &'static [&'static str] {
-        match self {
+    fn texts(self) -> Vec<&'static str> {
+        let others: &[&str] = match self {
             Self::Instruct => &[
                 "name",
-                "input_sequence",
-                "output_sequence",
-                "system_sequence",
-                "first_input_sequence",
-                "last_input_sequence",
-                "first_output_sequence",
-                "last_output_sequence",
-                "last_system_sequence",
-                "input_suffix",
-                "output_suffix",
-                "system_suffix",
-                "story_string_prefix",
-                "story_string_suffix",
-                "stop_sequence",
                 "user_alignment_message",
                 "activation_regex",
                 "names_behavior",
@@ -65,7 +52,12 @@ impl TemplateKind {
             Self::Context => &["name", "story_string", "example_separator", "chat_start"],
             Self::SystemPrompt => &["name", "content", "post_history"],
             Self::Reasoning => &["name", "prefix", "suffix", "separator"],
-        }
+        };
+        let sequences: &[&str] = match self {
+            Self::Instruct => &InstructTemplate::SEQUENCE_KEYS,
+            _ => &[],
+        };
+        [others, sequences].concat()
     }
 
     fn switches(self) -> &'static [&'static str] {

@@ -22,7 +22,7 @@ pub type TemplateProblem = (&'static str, String);
 pub fn check_instruct(template: &InstructTemplate) -> Result<(), TemplateProblem> {
     check_length("name", &template.name, MAX_NAME_CHARS)?;
     let sequences = template.sequences();
-    for (key, sequence) in SEQUENCE_KEYS.into_iter().zip(sequences) {
+    for (key, sequence) in InstructTemplate::SEQUENCE_KEYS.into_iter().zip(sequences) {
         check_length(key, sequence, MAX_SEQUENCE_CHARS)?;
     }
     let message = &template.user_alignment_message;
@@ -33,24 +33,6 @@ pub fn check_instruct(template: &InstructTemplate) -> Result<(), TemplateProblem
         MAX_REGEX_CHARS,
     )
 }
-
-/// The keys in the order of [`InstructTemplate::sequences`].
-const SEQUENCE_KEYS: [&str; 14] = [
-    "input_sequence",
-    "output_sequence",
-    "system_sequence",
-    "first_input_sequence",
-    "last_input_sequence",
-    "first_output_sequence",
-    "last_output_sequence",
-    "last_system_sequence",
-    "input_suffix",
-    "output_suffix",
-    "system_suffix",
-    "story_string_prefix",
-    "story_string_suffix",
-    "stop_sequence",
-];
 
 /// Checks a context template.
 ///
