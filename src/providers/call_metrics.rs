@@ -117,6 +117,10 @@ impl Provider for MeteredProvider {
         self.provider.min_output_tokens(request)
     }
 
+    fn can_prefill(&self, request: &Request) -> bool {
+        self.provider.can_prefill(request)
+    }
+
     fn max_stops(&self) -> usize {
         self.provider.max_stops()
     }

@@ -40,6 +40,7 @@ pub mod order_of_events;
 pub mod out_of_character;
 pub mod pictures;
 pub mod policies;
+pub mod prefill;
 pub mod query_plans;
 pub mod races;
 pub mod reaper;
