@@ -161,7 +161,6 @@ async fn quick_replies_are_edited_in_the_settings_and_sent_on_a_phone() {
     let test_server = TestServer::open().await;
     let test_space = test_server.create_space(manual(), &["Mina"]).await;
     let desktop = test_space.page().await;
-    desktop.click(".main__head [aria-controls=panel]").await;
     desktop.click("#panel-tab-settings").await;
     desktop
         .click_text("[data-section=quick-replies] button", "Add a quick reply")

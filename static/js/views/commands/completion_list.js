@@ -18,8 +18,8 @@ export default class CompletionList {
   // The source of the shown options, and what they complete.
   #source = null
   #query = null
-  // The start of a text whose list was closed with Esc.
-  #closedAt = null
+  // What was being completed when the list was closed with Esc. It stays closed while this is continued.
+  #closed = null
 
   // Each source has `label` and `note` (or null), `queryAt(text, caret)`, which returns `{ start, query }` or
   // null, `options(query)`, `isComplete(options, query)`, `content(option)` with the nodes and
@@ -46,8 +46,8 @@ export default class CompletionList {
     const isCaret = selectionStart === selectionEnd
     const found = isCaret && this.#sources.map((source) => ({ source, query: source.queryAt(value, selectionStart) }))
     const { source, query } = (found || []).find((it) => it.query !== null) ?? {}
-    if (query?.start !== this.#closedAt) this.#closedAt = null
-    const options = query && this.#closedAt === null ? source.options(query.query) : []
+    if (!continues(query, this.#closed)) this.#closed = null
+    const options = query && !this.#closed ? source.options(query.query) : []
     // What was just completed needs no list.
     if (options.length === 0 || source.isComplete(options, query.query)) return this.close()
     const isSame = this.#query?.start === query.start && this.#query.query === query.query && this.isOpen
@@ -74,7 +74,7 @@ export default class CompletionList {
     else if (["Enter", "Tab"].includes(event.key) && !event.shiftKey && this.#active !== NONE)
       this.#pick(this.#options[this.#active])
     else if (event.key === "Escape") {
-      this.#closedAt = this.#query.start
+      this.#closed = this.#query
       this.close()
     } else return false
     event.preventDefault()
@@ -124,4 +124,8 @@ export default class CompletionList {
     this.close()
     this.#onPick(text, caret)
   }
+}
+
+function continues(query, closed) {
+  return query && closed && query.start === closed.start && query.query.startsWith(closed.query)
 }
