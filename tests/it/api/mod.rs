@@ -58,6 +58,7 @@ pub mod providers;
 pub mod queue_edit;
 pub mod rate_limits;
 pub mod reactions;
+pub mod regex_scripts;
 pub mod replies;
 pub mod search;
 pub mod session;
