@@ -14,7 +14,7 @@ const ENGLISH: &str = "[data-language=en]";
 /// Every visible or spoken text of the page with an English word, except texts and names of users
 /// and models, and a few product names.
 const ENGLISH_LEFT: &str = r#"(() => {
-    const own = /\b(Troupe|AI|API|JSON|OpenAI|V[123]|v1|Token|HTTP|MCP|English|Ann|ann|Mina|Rook|Marlo|Wren|Harbor|Lights|The Lantern Inn|Demo|demo|scripted|environment|Ollama|YOUR_API_KEY|Responses|LM|Studio|llama|cpp|KoboldCpp|Ctrl|PNG|JSONL|CHARX|Backyard|SillyTavern|https?|\d+)\b/g
+    const own = /\b(Troupe|AI|API|JSON|OpenAI|V[123]|v1|Token|HTTP|MCP|English|Ann|ann|Mina|Rook|Marlo|Wren|Harbor|Lights|The Lantern Inn|Demo|demo|scripted|environment|Ollama|YOUR_API_KEY|Responses|LM|Studio|llama|cpp|KoboldCpp|Ctrl|PNG|YAML|JSONL|CHARX|Backyard|SillyTavern|https?|\d+)\b/g
     const found = []
     const judge = (text, node) => {
         if (/[A-Za-z]{2,}/.test(text.replace(own, ""))) found.push(`${text.trim()} (${node.tagName}.${node.className})`)

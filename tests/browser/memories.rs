@@ -300,7 +300,7 @@ async fn a_file_with_a_broken_line_is_imported_and_reported() {
     )
     .await;
     page.click("dialog details summary").await;
-    page.see_text("dialog li", "Line 2").await;
+    page.see_text("dialog li", "No. 2").await;
     page.click_text("dialog .form__actions button", "Close")
         .await;
     page.gone("dialog").await;

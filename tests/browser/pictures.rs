@@ -143,7 +143,10 @@ async fn a_dropped_card_is_offered_as_import_and_as_picture() {
     let page = test_space.page().await;
     let made = test_space
         .ann
-        .post("/api/characters", json!({"name": "Ada"}))
+        .post(
+            "/api/characters",
+            json!({"card": {"data": {"name": "Ada", "description": "A painter."}}}),
+        )
         .await;
     let ada: Value = expect(201, made);
     let path = format!("/api/characters/{}/export?format=png", ada["id"]);

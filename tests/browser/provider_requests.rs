@@ -35,7 +35,7 @@ async fn additional_fields_and_role_handling_are_stored_and_a_wrong_text_says_wh
     page.click(&format!("{PART} summary")).await;
 
     page.run(&format!(
-        "document.querySelector('{PART} select').value = 'strict_alternation'"
+        "document.querySelector('{PART} select:has([value=strict_alternation])').value = 'strict_alternation'"
     ))
     .await;
     let use_it = async || {
