@@ -5,7 +5,8 @@ use agent::tools::tool_settings::{BuiltinToolSettings, MAX_SERVERS, McpServerSet
 use base::ids::{MembershipId, PresetId};
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use tavern::presets::partial_preset::{PartialPreset, ValidationError};
+use tavern::presets::partial_preset::PartialPreset;
+use tavern::presets::preset_checks::ValidationError;
 use utoipa::ToSchema;
 
 use crate::accounts::name_schemas::TitleSchema;

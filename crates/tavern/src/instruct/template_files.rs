@@ -186,7 +186,8 @@ fn read_older_names(reading: &mut FieldReader, fields: &mut Map<String, Value>) 
         && !content.trim().is_empty()
     {
         let key = TemplateKind::SystemPrompt.key().to_owned();
-        let part = json!({ "content": content });
+        let name = fields.get("name").cloned().unwrap_or_default();
+        let part = json!({ "name": name, "content": content });
         reading.document.entry(key).or_insert(part);
     }
 }
@@ -223,7 +224,8 @@ pub fn has_templates(document: &Value) -> bool {
 /// Returns a template of a document as a file.
 pub fn write(kind: TemplateKind, name: &str, document: &Value) -> Value {
     let mut part = document[kind.key()].clone();
-    if part["name"].as_str().is_none_or(str::is_empty) && part.is_object() {
+    let is_unnamed = part["name"].as_str().is_none_or(str::is_empty);
+    if is_unnamed && !name.is_empty() && part.is_object() {
         part["name"] = json!(name);
     }
     part

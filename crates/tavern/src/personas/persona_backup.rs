@@ -64,6 +64,10 @@ pub fn read(bytes: &[u8]) -> Result<PersonaBackup, PersonaBackupError> {
     let Ok(Value::Object(mut file)) = serde_json::from_str(&decoded.text) else {
         return reject("The file is not a JSON object with at most 128 levels.");
     };
+    // The settings of SillyTavern contain the personas in one of their parts.
+    if let Some(Value::Object(settings)) = file.shift_remove("power_user") {
+        file = settings;
+    }
     let Some(Value::Object(names)) = file.shift_remove("personas") else {
         let keys = document::describe_keys(&Value::Object(file));
         return reject(&format!(

@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 
 use crate::instruct::context_template::{ContextTemplate, ReasoningTemplate};
 use crate::instruct::instruct_template::InstructTemplate;
+use crate::presets::message_formats::{ContinuePostfix, ExampleFormat};
 use crate::presets::preset_texts::{
     ENHANCE_DEFINITIONS, IMPERSONATION_MAIN_PROMPT, MAIN_PROMPT, PresetTexts,
 };
@@ -32,6 +33,12 @@ pub struct Preset {
     pub texts: PresetTexts,
     /// Whether example messages are dropped to make room.
     pub examples: ExampleMessagesMode,
+    /// How example messages are sent.
+    pub example_format: ExampleFormat,
+    /// Whether a reply is stored with the prefill that it begins with.
+    pub show_prefill: bool,
+    /// What follows a text that the model continues, in the request.
+    pub continue_postfix: ContinuePostfix,
     /// How the author of a message is named.
     pub names: NamesBehavior,
     /// The context window in tokens; `None`: the builder of the prompt decides.
@@ -91,6 +98,10 @@ pub struct PresetEntry {
     /// The card may not replace this text.
     #[serde(default)]
     pub forbid_overrides: bool,
+    /// A custom prompt that a file marks as one of the application's own: it is not sent, because
+    /// SillyTavern does not send it either.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub system_prompt: bool,
     /// Unknown keys.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
@@ -220,6 +231,9 @@ impl Default for Preset {
             order: default_order(),
             texts: PresetTexts::default(),
             examples: ExampleMessagesMode::default(),
+            example_format: ExampleFormat::default(),
+            show_prefill: false,
+            continue_postfix: ContinuePostfix::default(),
             names: NamesBehavior::default(),
             context_tokens: None,
             max_tokens: None,
@@ -273,13 +287,15 @@ impl PresetEntry {
             place: PromptPosition::Relative,
             triggers: Vec::new(),
             forbid_overrides: false,
+            system_prompt: false,
             extra: Map::new(),
         }
     }
 
     /// Returns whether the entry applies to this kind of generation.
     pub fn applies_to(&self, trigger: GenerationTrigger) -> bool {
-        self.enabled && (self.triggers.is_empty() || self.triggers.contains(&trigger))
+        let is_sent = self.enabled && !self.system_prompt;
+        is_sent && (self.triggers.is_empty() || self.triggers.contains(&trigger))
     }
 }
 

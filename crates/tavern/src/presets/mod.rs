@@ -3,6 +3,9 @@
 
 pub mod complete_preset;
 pub mod formats;
+pub mod message_formats;
 pub mod partial_preset;
+pub mod preset_checks;
 pub mod preset_file;
+pub mod preset_file_kind;
 pub mod preset_texts;

@@ -17,6 +17,11 @@ use crate::instruct::template_limits::{
 use crate::presets::complete_preset::{
     ExampleMessagesMode, NamesBehavior, PresetEntry, PromptPosition,
 };
+use crate::presets::message_formats::{ContinuePostfix, ExampleFormat};
+use crate::presets::preset_checks::{
+    ValidationError, check_count, check_integer, check_length, check_number, check_texts,
+    validation_error,
+};
 
 const MAX_ENTRIES: usize = 300;
 const MAX_LABEL_CHARS: usize = 200;
@@ -24,6 +29,7 @@ const MAX_ENTRY_CHARS: usize = 100_000;
 const MAX_TEXT_CHARS: usize = 20_000;
 const MAX_STOPS: usize = 100;
 const MAX_STOP_CHARS: usize = 1_000;
+const MAX_BANNED_STRINGS: usize = 1_000;
 const MAX_DEPTH: i64 = 10_000;
 /// The largest seed that every provider accepts.
 const MAX_SEED: i64 = 4_294_967_295;
@@ -60,6 +66,55 @@ pub struct PartialPreset {
     repetition_penalty: Option<f64>,
     #[schema(minimum = 0, maximum = 4_294_967_295_i64)]
     seed: Option<i64>,
+    /// The number of tokens that the repetition penalty covers; -1: the whole context.
+    #[schema(minimum = -1, maximum = 10_000_000)]
+    repetition_range: Option<i64>,
+    #[schema(minimum = 0, maximum = 10)]
+    repetition_slope: Option<f64>,
+    /// 1: off.
+    #[schema(minimum = 0, maximum = 1)]
+    tfs: Option<f64>,
+    /// 0: off.
+    #[schema(minimum = 0, maximum = 100)]
+    dry_multiplier: Option<f64>,
+    #[schema(minimum = 0, maximum = 100)]
+    dry_base: Option<f64>,
+    #[schema(minimum = 0, maximum = 10_000)]
+    dry_allowed_length: Option<i64>,
+    /// -1: the whole context.
+    #[schema(minimum = -1, maximum = 10_000_000)]
+    dry_penalty_last_n: Option<i64>,
+    #[schema(max_items = 100)]
+    dry_sequence_breakers: Option<Vec<String>>,
+    #[schema(minimum = 0, maximum = 1)]
+    xtc_threshold: Option<f64>,
+    /// 0: off.
+    #[schema(minimum = 0, maximum = 1)]
+    xtc_probability: Option<f64>,
+    /// 0: off.
+    #[schema(minimum = 0, maximum = 2)]
+    mirostat_mode: Option<i64>,
+    #[schema(minimum = 0, maximum = 100)]
+    mirostat_tau: Option<f64>,
+    #[schema(minimum = 0, maximum = 1)]
+    mirostat_eta: Option<f64>,
+    /// 0: off.
+    #[schema(minimum = 0, maximum = 5)]
+    dynatemp_range: Option<f64>,
+    #[schema(minimum = 0, maximum = 10)]
+    dynatemp_exponent: Option<f64>,
+    /// 0: off.
+    #[schema(minimum = 0, maximum = 10)]
+    smoothing_factor: Option<f64>,
+    /// 0: off.
+    #[schema(minimum = 0, maximum = 100)]
+    top_n_sigma: Option<f64>,
+    /// Texts that the model must not write.
+    #[schema(max_items = 1_000)]
+    banned_strings: Option<Vec<String>>,
+    /// A GBNF grammar of the reply.
+    #[schema(max_length = 20_000)]
+    grammar: Option<String>,
     #[schema(minimum = 1, maximum = 1_000_000)]
     max_tokens: Option<i64>,
     #[schema(minimum = 64, maximum = 10_000_000)]
@@ -70,6 +125,13 @@ pub struct PartialPreset {
     prompt_order: Option<Vec<PresetEntry>>,
     #[serde(rename = "examples")]
     _examples: Option<ExampleMessagesMode>,
+    #[serde(rename = "example_format")]
+    _example_format: Option<ExampleFormat>,
+    /// A reply is stored with the prefill that it begins with.
+    #[serde(rename = "show_prefill")]
+    _show_prefill: Option<bool>,
+    #[serde(rename = "continue_postfix")]
+    _continue_postfix: Option<ContinuePostfix>,
     #[serde(rename = "names")]
     _names: Option<NamesBehavior>,
     /// Replaces the text of the main prompt.
@@ -90,6 +152,15 @@ pub struct PartialPreset {
     group_nudge_prompt: Option<String>,
     #[schema(max_length = 20_000)]
     continue_nudge_prompt: Option<String>,
+    /// The beginning of each reply, where the provider accepts one.
+    #[schema(max_length = 20_000)]
+    assistant_prefill: Option<String>,
+    /// The beginning of a text that the model writes for a user, where the provider accepts one.
+    #[schema(max_length = 20_000)]
+    assistant_impersonation: Option<String>,
+    /// Sent as a message of the user if the newest message is one of a character.
+    #[schema(max_length = 20_000)]
+    replace_empty_message: Option<String>,
     #[schema(max_length = 20_000)]
     lore_format: Option<String>,
     #[schema(max_length = 20_000)]
@@ -108,15 +179,6 @@ pub struct PartialPreset {
     reasoning: Option<ReasoningTemplate>,
 }
 
-/// An invalid value: its key, and what is allowed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct ValidationError {
-    /// For example `prompt_order.3.place`.
-    pub field: String,
-    pub message: String,
-}
-
 impl PartialPreset {
     /// Checks everything that the types do not guarantee.
     ///
@@ -125,6 +187,7 @@ impl PartialPreset {
     pub fn validate(&self) -> Result<(), ValidationError> {
         check_integer("preset_id", self.preset_id.map(|it| it.0), 1, i64::MAX)?;
         self.validate_samplers()?;
+        self.validate_local_samplers()?;
         self.validate_texts()?;
         self.validate_stops()?;
         self.validate_templates()?;
@@ -146,6 +209,48 @@ impl PartialPreset {
         check_integer("context_tokens", self.context_tokens, 64, 10_000_000)
     }
 
+    /// Checks the samplers that only local models have.
+    fn validate_local_samplers(&self) -> Result<(), ValidationError> {
+        let tokens = (-1, 10_000_000);
+        check_integer(
+            "repetition_range",
+            self.repetition_range,
+            tokens.0,
+            tokens.1,
+        )?;
+        check_number("repetition_slope", self.repetition_slope, 0.0, 10.0)?;
+        check_number("tfs", self.tfs, 0.0, 1.0)?;
+        check_number("dry_multiplier", self.dry_multiplier, 0.0, 100.0)?;
+        check_number("dry_base", self.dry_base, 0.0, 100.0)?;
+        check_integer("dry_allowed_length", self.dry_allowed_length, 0, 10_000)?;
+        let last_n = self.dry_penalty_last_n;
+        check_integer("dry_penalty_last_n", last_n, tokens.0, tokens.1)?;
+        check_texts(
+            "dry_sequence_breakers",
+            self.dry_sequence_breakers.as_deref(),
+            (MAX_STOPS, MAX_STOP_CHARS),
+        )?;
+        check_number("xtc_threshold", self.xtc_threshold, 0.0, 1.0)?;
+        check_number("xtc_probability", self.xtc_probability, 0.0, 1.0)?;
+        check_integer("mirostat_mode", self.mirostat_mode, 0, 2)?;
+        check_number("mirostat_tau", self.mirostat_tau, 0.0, 100.0)?;
+        check_number("mirostat_eta", self.mirostat_eta, 0.0, 1.0)?;
+        check_number("dynatemp_range", self.dynatemp_range, 0.0, 5.0)?;
+        check_number("dynatemp_exponent", self.dynatemp_exponent, 0.0, 10.0)?;
+        check_number("smoothing_factor", self.smoothing_factor, 0.0, 10.0)?;
+        check_number("top_n_sigma", self.top_n_sigma, 0.0, 100.0)?;
+        check_texts(
+            "banned_strings",
+            self.banned_strings.as_deref(),
+            (MAX_BANNED_STRINGS, MAX_STOP_CHARS),
+        )?;
+        check_length(
+            "grammar",
+            self.grammar.as_deref().unwrap_or_default(),
+            MAX_TEXT_CHARS,
+        )
+    }
+
     /// Returns the texts in which macros are expanded, with the name of each: its key, or the label of
     /// an entry.
     pub fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
@@ -164,7 +269,7 @@ impl PartialPreset {
         ]
     }
 
-    fn short_texts(&self) -> [(&'static str, &Option<String>); 10] {
+    fn short_texts(&self) -> [(&'static str, &Option<String>); 13] {
         [
             ("impersonation_prompt", &self.impersonation_prompt),
             ("new_chat_prompt", &self.new_chat_prompt),
@@ -172,6 +277,9 @@ impl PartialPreset {
             ("new_example_chat_prompt", &self.new_example_chat_prompt),
             ("group_nudge_prompt", &self.group_nudge_prompt),
             ("continue_nudge_prompt", &self.continue_nudge_prompt),
+            ("assistant_prefill", &self.assistant_prefill),
+            ("assistant_impersonation", &self.assistant_impersonation),
+            ("replace_empty_message", &self.replace_empty_message),
             ("lore_format", &self.lore_format),
             ("scenario_format", &self.scenario_format),
             ("personality_format", &self.personality_format),
@@ -190,12 +298,7 @@ impl PartialPreset {
     }
 
     fn validate_stops(&self) -> Result<(), ValidationError> {
-        let stops = self.stop.as_deref().unwrap_or_default();
-        check_count("stop", stops.len(), MAX_STOPS)?;
-        for (at, stop) in stops.iter().enumerate() {
-            check_length(&format!("stop.{at}"), stop, MAX_STOP_CHARS)?;
-        }
-        Ok(())
+        check_texts("stop", self.stop.as_deref(), (MAX_STOPS, MAX_STOP_CHARS))
     }
 
     fn validate_templates(&self) -> Result<(), ValidationError> {
@@ -245,121 +348,6 @@ impl PartialPreset {
     }
 }
 
-fn check_integer(
-    field: &str,
-    value: Option<i64>,
-    min: i64,
-    max: i64,
-) -> Result<(), ValidationError> {
-    match value.is_none_or(|it| (min..=max).contains(&it)) {
-        true => Ok(()),
-        false => Err(validation_error(
-            field,
-            format!("Must be between {min} and {max}."),
-        )),
-    }
-}
-
-fn check_number(
-    field: &str,
-    value: Option<f64>,
-    min: f64,
-    max: f64,
-) -> Result<(), ValidationError> {
-    match value.is_none_or(|it| (min..=max).contains(&it)) {
-        true => Ok(()),
-        false => Err(validation_error(
-            field,
-            format!("Must be between {min} and {max}."),
-        )),
-    }
-}
-
-fn check_length(field: &str, text: &str, max: usize) -> Result<(), ValidationError> {
-    match text.chars().count() <= max {
-        true => Ok(()),
-        false => Err(validation_error(
-            field,
-            format!("Must have at most {max} characters."),
-        )),
-    }
-}
-
-fn check_count(field: &str, n: usize, max: usize) -> Result<(), ValidationError> {
-    match n <= max {
-        true => Ok(()),
-        false => Err(validation_error(
-            field,
-            format!("Must have at most {max} items."),
-        )),
-    }
-}
-
-fn validation_error(field: &str, message: impl Into<String>) -> ValidationError {
-    ValidationError {
-        field: field.to_owned(),
-        message: message.into(),
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::PartialPreset;
-
-    fn invalid_field(stated: Value) -> Option<String> {
-        let stated: PartialPreset = serde_json::from_value(stated).unwrap();
-        stated.validate().err().map(|it| it.field)
-    }
-
-    #[test]
-    fn valid_values_pass() {
-        let usual =
-            serde_json::to_value(crate::presets::complete_preset::Preset::default()).unwrap();
-
-        assert_eq!(invalid_field(usual), None);
-        assert_eq!(invalid_field(json!({})), None);
-        assert_eq!(
-            invalid_field(json!({"top_k": 0, "seed": 0, "unheard_of": {}})),
-            None
-        );
-    }
-
-    #[test]
-    fn a_value_out_of_its_range_is_named() {
-        let entry = |more: Value| {
-            let mut entry = json!({"id": "a"});
-            for (key, value) in more.as_object().unwrap() {
-                entry[key] = value.clone();
-            }
-            json!({"prompt_order": [entry]})
-        };
-        for (stated, field) in [
-            (json!({"temperature": 5.1}), "temperature"),
-            (json!({"top_p": -0.1}), "top_p"),
-            (json!({"top_k": -1}), "top_k"),
-            (json!({"min_p": 1.1}), "min_p"),
-            (json!({"frequency_penalty": -2.1}), "frequency_penalty"),
-            (json!({"repetition_penalty": 0}), "repetition_penalty"),
-            (json!({"max_tokens": 0}), "max_tokens"),
-            (json!({"context_tokens": 63}), "context_tokens"),
-            (json!({"stop": ["a", "b".repeat(1_001)]}), "stop.1"),
-            (
-                json!({"group_nudge_prompt": "x".repeat(20_001)}),
-                "group_nudge_prompt",
-            ),
-            (entry(json!({"id": ""})), "prompt_order.0.id"),
-            (
-                entry(json!({"place": {"in_chat": {"depth": -1, "order": 0}}})),
-                "prompt_order.0.place.in_chat.depth",
-            ),
-            (
-                json!({"prompt_order": [{"id": "a"}, {"id": "a"}]}),
-                "prompt_order.1.id",
-            ),
-        ] {
-            assert_eq!(invalid_field(stated).as_deref(), Some(field));
-        }
-    }
-}
+#[path = "partial_preset_tests.rs"]
+mod tests;

@@ -8,15 +8,19 @@ use crate::import_warning::ImportWarning;
 use crate::instruct::template_files;
 use crate::macros::syntax::unknown_macros;
 use crate::presets::formats::field_reader::FieldReader;
-use crate::presets::formats::{chat_completion, chat_completion_export, text_completion};
+use crate::presets::formats::{
+    chat_completion, chat_completion_export, settings_file, text_completion,
+};
 use crate::presets::partial_preset::PartialPreset;
+use crate::presets::preset_file_kind;
+use crate::presets::preset_file_kind::PresetFileKind;
 
 /// The maximum size of a file, in bytes.
 pub const MAX_FILE_BYTES: usize = 5 * 1024 * 1024;
 /// The maximum size of a document, in bytes: every prompt with this preset has to read it.
 pub const MAX_DOCUMENT_BYTES: usize = 512 * 1024;
 /// The `spec` of our own files.
-const SPEC: &str = "troupe_preset";
+pub const SPEC: &str = "troupe_preset";
 
 /// The result of an import.
 #[derive(Debug, PartialEq)]
@@ -47,50 +51,61 @@ pub fn read(bytes: &[u8]) -> Result<ImportedPreset, PresetImportError> {
     }
     let decoded = decoding::decode(bytes);
     // The parser refuses more than 128 levels.
-    let Ok(Value::Object(mut fields)) = serde_json::from_str(&decoded.text) else {
-        return reject("The file is not a JSON object with at most 128 levels.");
+    let Ok(mut file) = serde_json::from_str::<Value>(&decoded.text) else {
+        return reject("The file is not JSON with at most 128 levels.");
     };
-    if fields
-        .iter()
-        .any(|(key, value)| key.contains('\0') || has_nul(value))
-    {
+    if has_nul(&file) {
         return reject("A string in the file contains the character U+0000.");
     }
-    line_ends::normalize_fields(&mut fields);
-    if fields.get("spec").and_then(Value::as_str) == Some(SPEC) {
-        return read_own(fields, Vec::from_iter(decoded.warning));
+    let kind = preset_file_kind::detect(&file).map_err(PresetImportError)?;
+    let Value::Object(fields) = &mut file else {
+        return reject("The file is not a JSON object.");
+    };
+    line_ends::normalize_fields(fields);
+    let fields = std::mem::take(fields);
+    let warnings = Vec::from_iter(decoded.warning);
+    if kind == PresetFileKind::Own {
+        return read_own(fields, warnings);
     }
     let mut reading = FieldReader::new(fields);
-    reading.warnings.extend(decoded.warning);
-    // A master file contains the samplers in one of its fields.
-    let is_master = template_files::is_master(&reading.fields);
-    if is_master {
-        template_files::read_master(&mut reading);
-        if let Some(Value::Object(samplers)) = reading.fields.shift_remove("preset") {
-            reading.fields = samplers;
-        }
-    }
-    let name = match reading.fields.get("name") {
-        Some(Value::String(name)) => Some(name.clone()),
-        _ => None,
-    };
-    let origin = if chat_completion::is_chat_completion(&reading.fields) {
-        chat_completion::read(&mut reading)
-    } else if text_completion::is_text_completion(&reading.fields) {
-        text_completion::read(&mut reading)
-    } else if is_master {
-        json!({ "form": template_files::MASTER_FORM })
-    } else if let Some(kind) = template_files::detect(&reading.fields) {
-        template_files::read(&mut reading, kind)
-    } else {
-        return reject(describe_unknown(&reading.fields));
-    };
+    reading.warnings = warnings;
+    let name = name_of(&reading.fields);
+    let origin = read_kind(&mut reading, kind);
     validated(ImportedPreset {
         name,
         document: Value::Object(reading.document),
         origin: Some(origin),
         warnings: reading.warnings,
     })
+}
+
+/// Returns the name of a preset; a master file has it in its samplers.
+fn name_of(fields: &Map<String, Value>) -> Option<String> {
+    let own = fields.get("name").and_then(Value::as_str);
+    let of_samplers = fields.get("preset").and_then(|it| it["name"].as_str());
+    own.or(of_samplers).map(str::to_owned)
+}
+
+/// Reads the fields of a file of another application; returns its `origin`.
+fn read_kind(reading: &mut FieldReader, kind: PresetFileKind) -> Value {
+    match kind {
+        PresetFileKind::Own => Value::Null,
+        PresetFileKind::ChatCompletion => chat_completion::read(reading),
+        PresetFileKind::Samplers => text_completion::read(reading),
+        PresetFileKind::Template(kind) => template_files::read(reading, kind),
+        PresetFileKind::Settings => settings_file::read(reading),
+        PresetFileKind::Master => {
+            template_files::read_master(reading);
+            // A master file contains the samplers in one of its fields.
+            match reading.fields.shift_remove("preset") {
+                Some(Value::Object(samplers)) => {
+                    reading.fields = samplers;
+                    text_completion::read(reading)
+                }
+                _ => json!({ "form": template_files::MASTER_FORM }),
+            }
+        }
+    }
 }
 
 /// The format of an exported preset.
@@ -165,18 +180,6 @@ fn validated(mut imported: ImportedPreset) -> Result<ImportedPreset, PresetImpor
         .filter_map(|(name, text)| unknown_macros::warning(name, text));
     imported.warnings.extend(unknown);
     Ok(imported)
-}
-
-/// Returns a message that names what the file looks like instead.
-fn describe_unknown(fields: &Map<String, Value>) -> &'static str {
-    let has = |name: &str| fields.contains_key(name);
-    if has("entries") {
-        return "This looks like a lorebook. Import it as a lorebook.";
-    }
-    if has("data") || has("first_mes") {
-        return "This looks like a character card. Import it as a character.";
-    }
-    "The file is not a preset: it has neither prompts nor samplers."
 }
 
 fn has_nul(value: &Value) -> bool {

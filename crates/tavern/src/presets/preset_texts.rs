@@ -29,6 +29,12 @@ pub struct PresetTexts {
     pub group_nudge_prompt: String,
     /// Follows the history when a message is continued; `{{lastChatMessage}}` is that message.
     pub continue_nudge_prompt: String,
+    /// The beginning of each reply, where the provider accepts one.
+    pub assistant_prefill: String,
+    /// The beginning of a text that the model writes for a user, where the provider accepts one.
+    pub assistant_impersonation: String,
+    /// Sent as a message of the user if the newest message is one of a character.
+    pub replace_empty_message: String,
     /// The template for all lore of one position; `{0}` is the lore.
     pub lore_format: String,
     /// The template for the scenario.
@@ -54,6 +60,9 @@ impl Default for PresetTexts {
             continue_nudge_prompt: own(
                 "[Go on with the last message from where it ends. Repeat nothing of it.]",
             ),
+            assistant_prefill: String::new(),
+            assistant_impersonation: String::new(),
+            replace_empty_message: String::new(),
             lore_format: own("{0}"),
             scenario_format: own("Scenario: {{scenario}}"),
             personality_format: own("Personality of {{char}}: {{personality}}"),

@@ -5,21 +5,25 @@ use serde_json::{Map, Value, json};
 
 use crate::import_warning::ImportWarning;
 use crate::presets::complete_preset::{Preset, PresetEntry};
-use crate::presets::formats::field_reader::{FieldReader, boolean, integer, is_blank};
+use crate::presets::formats::field_reader::{FieldReader, boolean, integer};
 use crate::presets::formats::prompt_order;
 use crate::presets::formats::prompt_order::ALL_CHARACTERS;
+use crate::presets::message_formats::{ContinuePostfix, ExampleFormat};
 
 /// The name of this format in `origin`.
 pub const FORM: &str = "chat_completion";
 
 /// Text fields: their name, our name. Imported and exported.
-pub const TEXTS: [(&str, &str); 9] = [
+pub const TEXTS: [(&str, &str); 12] = [
     ("impersonation_prompt", "impersonation_prompt"),
     ("new_chat_prompt", "new_chat_prompt"),
     ("new_group_chat_prompt", "new_group_chat_prompt"),
     ("new_example_chat_prompt", "new_example_chat_prompt"),
     ("group_nudge_prompt", "group_nudge_prompt"),
     ("continue_nudge_prompt", "continue_nudge_prompt"),
+    ("assistant_prefill", "assistant_prefill"),
+    ("assistant_impersonation", "assistant_impersonation"),
+    ("send_if_empty", "replace_empty_message"),
     ("wi_format", "lore_format"),
     ("scenario_format", "scenario_format"),
     ("personality_format", "personality_format"),
@@ -82,8 +86,9 @@ const LEGACY_PROMPTS: [(&str, &str); 3] = [
 /// Returns whether this is a chat-completion preset.
 pub fn is_chat_completion(fields: &Map<String, Value>) -> bool {
     let has = |name: &str| fields.contains_key(name);
-    has("prompts")
-        || has("prompt_order")
+    let is_list = |name: &str| fields.get(name).is_some_and(Value::is_array);
+    is_list("prompts")
+        || is_list("prompt_order")
         || has("openai_max_context")
         || has("openai_max_tokens")
         || LEGACY_PROMPTS.iter().any(|(field, _)| has(field))
@@ -101,12 +106,16 @@ pub fn read(reading: &mut FieldReader) -> Value {
     if let Some(names) = names.as_ref().and_then(integer).and_then(names_behavior) {
         reading.document.insert("names".to_owned(), json!(names));
     }
+    read_continue_postfix(reading);
     let orders = read_prompts(reading);
     warn_unused_fields(reading);
     // Their persona has no template; our default adds the user's name.
     reading
         .document
         .insert("persona_format".to_owned(), json!("{{persona}}"));
+    reading
+        .document
+        .insert("example_format".to_owned(), json!(ExampleFormat::Messages));
     let mut origin = json!({"form": FORM});
     if let Some(orders) = orders {
         if integer(&orders.character_id) != Some(ALL_CHARACTERS) {
@@ -118,6 +127,23 @@ pub fn read(reading: &mut FieldReader) -> Value {
     }
     origin["fields"] = Value::Object(std::mem::take(&mut reading.fields));
     origin
+}
+
+/// Reads what follows a continued text: the field contains the text itself.
+fn read_continue_postfix(reading: &mut FieldReader) {
+    let found = reading.fields.get("continue_postfix");
+    let text = found.and_then(Value::as_str);
+    let known = text.and_then(|text| {
+        ContinuePostfix::ALL
+            .into_iter()
+            .find(|it| it.text() == text)
+    });
+    if let Some(postfix) = known {
+        reading.fields.shift_remove("continue_postfix");
+        reading
+            .document
+            .insert("continue_postfix".to_owned(), json!(postfix));
+    }
 }
 
 fn read_samplers(reading: &mut FieldReader) {
@@ -197,25 +223,10 @@ fn legacy_entries(reading: &mut FieldReader) -> Option<Vec<PresetEntry>> {
 
 /// Warns about settings of the file that have no effect here.
 fn warn_unused_fields(reading: &mut FieldReader) {
-    let has_field =
-        |fields: &Map<String, Value>, name: &str| fields.get(name).is_some_and(|it| !is_blank(it));
     let is_on =
         |fields: &Map<String, Value>, name: &str| fields.get(name).and_then(boolean) == Some(true);
     for (field, what) in [
-        ("assistant_prefill", "the start of each reply"),
-        (
-            "assistant_impersonation",
-            "the start of each impersonated message",
-        ),
-        ("send_if_empty", "a text to send for an empty message"),
-    ] {
-        if has_field(&reading.fields, field) {
-            reading.warn(unused_warning(field, what));
-        }
-    }
-    for (field, what) in [
         ("wrap_in_quotes", "quotes around user messages"),
-        ("continue_prefill", "continuing an unfinished reply"),
         ("function_calling", "tools"),
         ("enable_web_search", "web search"),
     ] {
@@ -238,3 +249,7 @@ fn unused_warning(field: &str, what: &str) -> ImportWarning {
     let sentence = format!("`{field}` ({what}) is kept, but not used.");
     ImportWarning::new("field_unused", sentence).with("field", field)
 }
+
+#[cfg(test)]
+#[path = "chat_completion_tests.rs"]
+mod tests;

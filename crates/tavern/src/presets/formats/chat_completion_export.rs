@@ -7,6 +7,7 @@ use crate::presets::complete_preset::{Preset, PresetEntry};
 use crate::presets::formats::chat_completion::{FORM, NAMES, TEXTS};
 use crate::presets::formats::prompt_order;
 use crate::presets::formats::prompt_order::ALL_CHARACTERS;
+use crate::presets::message_formats::ContinuePostfix;
 
 /// Samplers: our name, their name.
 const SAMPLERS: [(&str, &str); 11] = [
@@ -34,12 +35,25 @@ pub fn write(document: &Value, origin: Option<&Value>) -> Value {
             file.insert(theirs.to_owned(), value.clone());
         }
     }
+    if let Ok(postfix) =
+        serde_json::from_value::<ContinuePostfix>(document["continue_postfix"].clone())
+    {
+        file.insert("continue_postfix".to_owned(), json!(postfix.text()));
+    }
     let names = document["names"].as_str();
     if let Some((number, _)) = NAMES.iter().find(|(_, word)| names == Some(*word)) {
         file.insert("names_behavior".to_owned(), json!(number));
     }
-    insert_prompts(&mut file, &effective_order(document), origin);
+    if sets_order(document) {
+        insert_prompts(&mut file, &effective_order(document), origin);
+    }
     Value::Object(file)
+}
+
+/// Returns whether the preset sets the order or a text of it. If not, the order in use applies.
+fn sets_order(document: &Value) -> bool {
+    let keys = ["prompt_order", "main_prompt", "post_history_instructions"];
+    keys.into_iter().any(|it| !document[it].is_null())
 }
 
 /// Returns the stated order, or the default one, with the texts that override its entries.

@@ -7,4 +7,5 @@ pub mod chat_completion;
 pub mod chat_completion_export;
 pub mod field_reader;
 pub mod prompt_order;
+pub mod settings_file;
 pub mod text_completion;

@@ -55,7 +55,19 @@ pub fn read_orders(found: Option<Value>) -> Option<PromptOrders> {
     })
 }
 
-/// Returns the entries: first the ordered prompts, then the unused ones, disabled.
+/// The slots that are sent although the order does not name them, in this order.
+const UNNAMED_SLOTS: [&str; 7] = [
+    "worldInfoBefore",
+    "charDescription",
+    "charPersonality",
+    "scenario",
+    "worldInfoAfter",
+    "personaDescription",
+    "dialogueExamples",
+];
+
+/// Returns the entries: first the ordered prompts, then the slots that the order lacks, then the unused
+/// prompts, disabled. Without an order, the default one applies.
 pub fn read_entries(
     prompts: Vec<Value>,
     orders: Option<&PromptOrders>,
@@ -68,8 +80,12 @@ pub fn read_entries(
             _ => None,
         })
         .collect();
+    let lines = match orders {
+        Some(orders) => orders.lines.clone(),
+        None => default_lines(),
+    };
     let mut entries: Vec<PresetEntry> = Vec::new();
-    for line in orders.map_or(&[][..], |it| &it.lines) {
+    for line in &lines {
         let id = identifier(line);
         if entries.iter().any(|it| it.id == id) {
             let name = short_name(&id);
@@ -77,9 +93,7 @@ pub fn read_entries(
             reading.warn(ImportWarning::new("entry_twice", sentence).with("name", name));
             continue;
         }
-        let at = prompts.iter().position(|it| identifier(it) == id);
-        let found = at.map(|at| read_entry(prompts.remove(at), reading));
-        let Some(mut entry) = found.or_else(|| default_entry(&id)) else {
+        let Some(mut entry) = take_entry(&mut prompts, &id, reading) else {
             let name = short_name(&id);
             let sentence = format!("“{name}” is in the order, but there is no such prompt.");
             reading.warn(ImportWarning::new("entry_missing", sentence).with("name", name));
@@ -95,44 +109,80 @@ pub fn read_entries(
                 .extra
                 .insert(ORDER_EXTRA.to_owned(), Value::Object(rest));
         }
+        if entry.system_prompt && entry.enabled {
+            let name = short_name(&entry.label);
+            let sentence = format!(
+                "“{name}” is not sent, because SillyTavern does not send it either. Clear its mark to send it."
+            );
+            reading.warn(ImportWarning::new("entry_not_sent", sentence).with("name", name));
+        }
         entries.push(entry);
     }
+    add_unnamed_slots(&mut entries, &mut prompts, reading);
     for prompt in prompts {
         let kept = read_entry(prompt, reading);
         if entries.iter().all(|it| it.id != kept.id) {
-            let enabled = orders.is_none() && kept.slot.is_some();
+            let enabled = false;
             entries.push(PresetEntry { enabled, ..kept });
         }
     }
-    add_required_entries(&mut entries, orders, reading);
     entries
 }
 
-/// Adds the history if it is missing, and the persona to orders from before it existed.
-fn add_required_entries(
+/// Returns the order of a file that has none.
+fn default_lines() -> Vec<Map<String, Value>> {
+    let line = |entry: PresetEntry| {
+        Map::from_iter([
+            ("identifier".to_owned(), json!(entry.id)),
+            ("enabled".to_owned(), json!(entry.enabled)),
+        ])
+    };
+    let order = Preset::default().order;
+    order.into_iter().map(line).collect()
+}
+
+/// Removes and reads the prompt with this id; if there is none, returns the default entry.
+fn take_entry(
+    prompts: &mut Vec<Map<String, Value>>,
+    id: &str,
+    reading: &mut FieldReader,
+) -> Option<PresetEntry> {
+    match prompts.iter().position(|it| identifier(it) == id) {
+        Some(at) => Some(read_entry(prompts.remove(at), reading)),
+        None => default_entry(id),
+    }
+}
+
+/// Adds the slots that the order does not name at its end, as SillyTavern sends them, and the history
+/// before the post-history instructions.
+fn add_unnamed_slots(
     entries: &mut Vec<PresetEntry>,
-    orders: Option<&PromptOrders>,
+    prompts: &mut Vec<Map<String, Value>>,
     reading: &mut FieldReader,
 ) {
-    let has = |entries: &[PresetEntry], slot| {
-        entries.iter().any(|it: &PresetEntry| it.slot == Some(slot))
-    };
-    let is_old = orders.is_some_and(|it| integer(&it.character_id) == Some(ORDER_CHARACTER_IDS[1]));
-    if is_old && !has(entries, PromptSlot::Persona) {
-        let after = entries
-            .iter()
-            .position(|it| it.slot == Some(PromptSlot::LoreBefore));
-        let at = after.map_or(1, |it| it + 1).min(entries.len());
-        entries.splice(at..at, default_entry("personaDescription"));
-        let sentence = "The order has no persona; it was added before the character.";
-        reading.warn(ImportWarning::new("order_without_persona", sentence));
+    let mut labels = Vec::new();
+    for id in UNNAMED_SLOTS {
+        if entries.iter().all(|it| it.id != id)
+            && let Some(entry) = take_entry(prompts, id, reading)
+        {
+            labels.push(entry.label.clone());
+            entries.push(entry);
+        }
     }
-    if !has(entries, PromptSlot::History) {
+    if !labels.is_empty() {
+        let names = labels.join(", ");
+        let sentence = format!(
+            "The order does not name these entries; they are sent after all others: {names}."
+        );
+        reading.warn(ImportWarning::new("slots_added", sentence).with("names", names));
+    }
+    let is_history = |it: &PresetEntry| it.slot == Some(PromptSlot::History);
+    if !entries.iter().any(is_history) {
         let before = entries
             .iter()
             .position(|it| it.slot == Some(PromptSlot::PostHistory));
         let at = before.unwrap_or(entries.len());
-        entries.splice(at..at, default_entry("chatHistory"));
+        entries.splice(at..at, take_entry(prompts, "chatHistory", reading));
         let sentence = "The order has no chat history; it was added.";
         reading.warn(ImportWarning::new("order_without_history", sentence));
     }
@@ -170,7 +220,12 @@ fn read_entry(mut prompt: Map<String, Value>, reading: &mut FieldReader) -> Pres
         _ => String::new(),
     };
     remove_redundant(&mut prompt, "marker", is_marker(slot));
-    remove_redundant(&mut prompt, "system_prompt", usual.is_some());
+    let system_prompt = prompt.get("system_prompt").and_then(boolean) == Some(true);
+    remove_redundant(
+        &mut prompt,
+        "system_prompt",
+        usual.is_some() || system_prompt,
+    );
     if prompt.get("marker").and_then(boolean) == Some(true) {
         let name = short_name(&label);
         let sentence = format!("“{name}” refers to content that is not supported yet.");
@@ -186,6 +241,7 @@ fn read_entry(mut prompt: Map<String, Value>, reading: &mut FieldReader) -> Pres
             .as_ref()
             .and_then(boolean)
             == Some(true),
+        system_prompt: system_prompt && usual.is_none(),
         ..PresetEntry::from_text(
             &id,
             &label.chars().take(MAX_LABEL_CHARS).collect::<String>(),
@@ -265,7 +321,7 @@ pub fn write_entry(entry: &PresetEntry) -> (Value, Value) {
     let mut prompt = json!({
         "identifier": entry.id,
         "name": entry.label,
-        "system_prompt": default_entry(&entry.id).is_some(),
+        "system_prompt": entry.system_prompt || default_entry(&entry.id).is_some(),
         "marker": is_marker(entry.slot),
         "role": entry.role.as_str(),
     });

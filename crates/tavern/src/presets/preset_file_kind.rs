@@ -1,0 +1,246 @@
+//! Detects what a JSON file is: one of the kinds of preset files that can be read, or a file of another
+//! kind, which is named in the refusal.
+
+use serde_json::{Map, Value};
+
+use crate::documents::document;
+use crate::instruct::template_files;
+use crate::instruct::template_files::TemplateKind;
+use crate::presets::formats::{chat_completion, text_completion};
+use crate::presets::preset_file::SPEC;
+
+/// A kind of file from which a preset can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PresetFileKind {
+    /// Troupe's own.
+    Own,
+    /// SillyTavern's `settings.json`: its active presets.
+    Settings,
+    /// Several templates and samplers in one file.
+    Master,
+    ChatCompletion,
+    /// Samplers for text completion, KoboldAI or NovelAI.
+    Samplers,
+    Template(TemplateKind),
+}
+
+/// A file of another kind: the keys that it has, one list for each form, what it is, and where it belongs.
+type OtherKind = (&'static [&'static [&'static str]], &'static str);
+
+/// The first match counts.
+const OTHER_KINDS: [OtherKind; 21] = [
+    (
+        &[
+            &["spec", "data"],
+            &["first_mes"],
+            &["char_name", "char_persona"],
+            &["char_greeting"],
+        ],
+        "This is a character card. Import it as a character.",
+    ),
+    (
+        &[
+            &["kind", "persona"],
+            &["name", "greeting", "context"],
+            &["name", "sampleChat"],
+        ],
+        "This is a character. Import it as a character.",
+    ),
+    (
+        &[
+            &["lorebookVersion", "entries"],
+            &["entries"],
+            &["type", "ver", "data"],
+        ],
+        "This is a lorebook. Import it as a lorebook.",
+    ),
+    (
+        &[&["qrList"], &["quickReplySlots"]],
+        "This is a set of quick replies. Copy them to the quick replies of a space.",
+    ),
+    (
+        &[&["scriptName", "findRegex"]],
+        "This is a regex script. Import the card or the preset that contains it.",
+    ),
+    (
+        &[
+            &["blur_strength", "main_text_color"],
+            &["main_text_color"],
+            &["custom_css", "chat_display"],
+        ],
+        "This is a theme of SillyTavern. Themes cannot be imported.",
+    ),
+    (
+        &[&["movingUIState"]],
+        "This is a layout of SillyTavern's panels. Layouts cannot be imported.",
+    ),
+    (
+        &[
+            &["personas", "persona_descriptions"],
+            &["persona_descriptions"],
+        ],
+        "This is a backup of personas. Import it under Personas.",
+    ),
+    (
+        &[
+            &["chat_metadata"],
+            &["histories"],
+            &["internal", "visible"],
+            &["gamestarted"],
+            &["savedsettings"],
+            &["type", "data", "message"],
+        ],
+        "This is a chat. Import it as a conversation of a space.",
+    ),
+    (
+        &[
+            &["members", "activation_strategy"],
+            &["members", "generation_mode"],
+        ],
+        "This is a group of SillyTavern. Create a space with its characters instead.",
+    ),
+    (
+        &[&["model", "messages"], &["model", "prompt"]],
+        "This is a request to a model, not a preset.",
+    ),
+    (
+        &[
+            &["choices"],
+            &["candidates", "usageMetadata"],
+            &["content", "stop_reason"],
+        ],
+        "This is a reply of a model, not a preset.",
+    ),
+    (
+        &[&["display_name", "loading_order"], &["display_name", "js"]],
+        "This is the manifest of an extension of SillyTavern. Extensions cannot be installed.",
+    ),
+    (
+        &[&["last_node_id", "nodes"], &["nodes", "links"]],
+        "This is a workflow for ComfyUI. Workflows cannot be imported.",
+    ),
+    (
+        &[
+            &["prompt", "negative", "name"],
+            &["sd_model", "steps"],
+            &["sampler", "steps", "cfg"],
+        ],
+        "These are settings for pictures. Pictures are not generated.",
+    ),
+    (
+        &[&["voiceMap"], &["voice", "rate", "pitch"]],
+        "These are settings for speech. Speech is not generated.",
+    ),
+    (
+        &[&["api_key"], &["api_key_openai"], &["api_key_claude"]],
+        "This file contains keys of providers. Enter a key under Models; the file was not stored.",
+    ),
+    (
+        &[&["bias_presets"], &["bias_preset", "entries"]],
+        "These are logit biases, whose tokens differ between models. They cannot be imported.",
+    ),
+    (
+        &[&["dependencies"], &["devDependencies"]],
+        "This is a package of JavaScript, not a preset.",
+    ),
+    (
+        &[&["vocab", "merges"], &["added_tokens"], &["chat_template"]],
+        "This belongs to a tokenizer. Templates of tokenizers cannot be read; import an instruct template.",
+    ),
+    (
+        &[&["$schema"], &["openapi"]],
+        "This describes a format, and is not a preset.",
+    ),
+];
+
+/// Lists of other things: the keys of their items, and what they are.
+const LISTS: [OtherKind; 6] = [
+    (
+        &[&["scriptName", "findRegex"]],
+        "These are regex scripts. Import the card or the preset that contains them.",
+    ),
+    (
+        &[&["role", "content"], &["mes"], &["is_user"]],
+        "These are messages. Import a chat as a conversation of a space.",
+    ),
+    (
+        &[&["keys", "content"], &["key", "content"]],
+        "These are entries of a lorebook. Import a lorebook instead.",
+    ),
+    (
+        &[&["label", "message"], &["qrList"]],
+        "These are quick replies. Copy them to the quick replies of a space.",
+    ),
+    (
+        &[&["text", "value"], &["token", "bias"]],
+        "These are logit biases, whose tokens differ between models. They cannot be imported.",
+    ),
+    (
+        &[&["data", "spec"], &["first_mes"]],
+        "These are several character cards. Import each as a character.",
+    ),
+];
+
+/// Returns the kind of a preset file.
+///
+/// # Errors
+/// Returns a sentence that names what the file is instead, or the keys of an unknown file.
+pub fn detect(file: &Value) -> Result<PresetFileKind, String> {
+    match file {
+        Value::Object(fields) => detect_object(fields).ok_or_else(|| describe_object(file, fields)),
+        Value::Array(items) => Err(describe_list(items)),
+        Value::String(_) => Err("The file is a single text, not a preset.".to_owned()),
+        _ => Err("The file is a single value, not a preset.".to_owned()),
+    }
+}
+
+fn detect_object(fields: &Map<String, Value>) -> Option<PresetFileKind> {
+    if fields.get("spec").and_then(Value::as_str) == Some(SPEC) {
+        return Some(PresetFileKind::Own);
+    }
+    if fields.contains_key("power_user") && fields.contains_key("main_api") {
+        return Some(PresetFileKind::Settings);
+    }
+    if template_files::is_master(fields) {
+        return Some(PresetFileKind::Master);
+    }
+    let is_request =
+        has_all(fields, &["model", "messages"]) || has_all(fields, &["model", "prompt"]);
+    if chat_completion::is_chat_completion(fields) {
+        return Some(PresetFileKind::ChatCompletion);
+    }
+    if text_completion::is_text_completion(fields) && !is_request {
+        return Some(PresetFileKind::Samplers);
+    }
+    template_files::detect(fields).map(PresetFileKind::Template)
+}
+
+fn describe_object(file: &Value, fields: &Map<String, Value>) -> String {
+    if let Some(what) = find(&OTHER_KINDS, fields) {
+        return what.to_owned();
+    }
+    let keys = document::describe_keys(file);
+    format!("The file matches no known kind of preset. {keys}")
+}
+
+fn describe_list(items: &[Value]) -> String {
+    let first = items.iter().find_map(Value::as_object);
+    let known = first.and_then(|it| find(&LISTS, it));
+    known
+        .unwrap_or("The file is a list, not a preset.")
+        .to_owned()
+}
+
+/// Returns what an object with these keys is.
+fn find(kinds: &[OtherKind], fields: &Map<String, Value>) -> Option<&'static str> {
+    let matches = |(forms, _): &&OtherKind| forms.iter().any(|keys| has_all(fields, keys));
+    kinds.iter().find(matches).map(|(_, what)| *what)
+}
+
+fn has_all(fields: &Map<String, Value>, keys: &[&str]) -> bool {
+    keys.iter().all(|it| fields.contains_key(*it))
+}
+
+#[cfg(test)]
+#[path = "preset_file_kind_tests.rs"]
+mod tests;
