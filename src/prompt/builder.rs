@@ -18,8 +18,9 @@ use tavern::presets::complete_preset::{
 use crate::prompt::author_note::NotePosition;
 use crate::prompt::blocks::{BlockKind, BlockOrigin, HistoryPicture, PromptBlock, to_messages};
 use crate::prompt::budget::fit_blocks;
+use crate::prompt::cards::depth_insertion::Injection;
+use crate::prompt::cards::{card_texts, depth_insertion};
 use crate::prompt::context::PromptContext;
-use crate::prompt::depth_insertion::Injection;
 use crate::prompt::history::history_fit::fit_history;
 use crate::prompt::history::message_blocks;
 use crate::prompt::lore::LoreReport;
@@ -31,7 +32,7 @@ use crate::prompt::scripts::script_pass::ScriptPass;
 use crate::prompt::sections::Sections;
 use crate::prompt::text_completion::text_prompt::BuiltText;
 use crate::prompt::text_completion::{story_fields, text_layout, text_prompt};
-use crate::prompt::{budget, card_texts, depth_insertion, lore};
+use crate::prompt::{budget, lore};
 use crate::regex_scripts::script_report::AppliedScript;
 
 /// A finished prompt with the details of its construction.

@@ -26,8 +26,8 @@ use tavern::presets::complete_preset::GenerationTrigger;
 use utoipa::ToSchema;
 
 use crate::prompt::blocks::{BlockKind, BlockOrigin, PromptBlock};
-use crate::prompt::card_texts;
-use crate::prompt::card_texts::CardTexts;
+use crate::prompt::cards::card_texts;
+use crate::prompt::cards::card_texts::CardTexts;
 use crate::prompt::context::PromptContext;
 
 /// The name of a text of a lorebook in a failure of its macros.

@@ -11,7 +11,7 @@ use tavern::macros::expansion::expand;
 use tavern::presets::complete_preset::{ExampleMessagesMode, PresetEntry, PromptSlot};
 
 use crate::prompt::blocks::{BlockKind, BlockOrigin, PromptBlock};
-use crate::prompt::card_texts::{CardTexts, EXAMPLE_MARK};
+use crate::prompt::cards::card_texts::{CardTexts, EXAMPLE_MARK};
 use crate::prompt::context::PromptContext;
 use crate::prompt::lore::PromptLore;
 use crate::prompt::memory_block;

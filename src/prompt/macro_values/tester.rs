@@ -6,9 +6,10 @@ use tavern::macros::card_use::CardUse;
 use tavern::macros::environment::{InvalidMacro, MacroEnvironment};
 use tavern::macros::expansion::expand;
 
+use crate::prompt::cards::card_texts;
 use crate::prompt::context::PromptContext;
+use crate::prompt::lore;
 use crate::prompt::macro_values::environment::macro_environment;
-use crate::prompt::{card_texts, lore};
 
 /// The name of the text in a failure.
 const FIELD: &str = "Text";

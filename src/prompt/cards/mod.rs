@@ -1,0 +1,4 @@
+//! Inserts the texts of cards into a prompt.
+
+pub mod card_texts;
+pub mod depth_insertion;
