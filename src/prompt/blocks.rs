@@ -38,6 +38,8 @@ pub enum BlockKind {
     ContinueNudge,
     PostHistory,
     Impersonation,
+    /// The beginning of the reply, which the preset sets.
+    Prefill,
 }
 
 /// One swipe of a message.
@@ -171,6 +173,9 @@ pub struct PromptBlock {
     /// It continues the previous block's message on a new line.
     #[serde(skip)]
     pub joins: bool,
+    /// For example messages: the number of their block, which is dropped as a whole.
+    #[serde(skip)]
+    pub example: Option<usize>,
     /// For lore: the eviction order under the token budget. Lower is dropped first.
     #[serde(skip)]
     pub priority: (i64, i64),
@@ -211,6 +216,7 @@ impl PromptBlock {
             n_facts_left_out: 0,
             withheld: false,
             joins: false,
+            example: None,
             priority: (0, 0),
             origin: BlockOrigin::Written,
             story_field: None,

@@ -37,8 +37,7 @@ pub fn fit_blocks(
         if total <= limit_tokens {
             break;
         }
-        blocks[at].dropped = true;
-        total -= block_cost(&blocks[at]);
+        total -= drop_whole(blocks, at);
     }
     total -= drop_orphans(blocks);
     if total > limit_tokens {
@@ -46,6 +45,20 @@ pub fn fit_blocks(
         return Err(ContextOverflow { over_by });
     }
     Ok(total)
+}
+
+/// Drops a block; of example messages, all of their block. Returns the tokens that this frees.
+fn drop_whole(blocks: &mut [PromptBlock], at: usize) -> i64 {
+    let example = blocks[at].example;
+    let mut freed = 0;
+    for (n, block) in blocks.iter_mut().enumerate() {
+        let is_part = n == at || example.is_some() && block.example == example;
+        if is_part && !block.dropped {
+            block.dropped = true;
+            freed += block_cost(block);
+        }
+    }
+    freed
 }
 
 /// Drops the results of dropped calls. Returns the tokens that this frees.

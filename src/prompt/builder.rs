@@ -16,7 +16,7 @@ use tavern::presets::complete_preset::{
 };
 
 use crate::prompt::author_note::NotePosition;
-use crate::prompt::blocks::{BlockKind, BlockOrigin, HistoryPicture, PromptBlock, to_messages};
+use crate::prompt::blocks::{BlockKind, HistoryPicture, PromptBlock, to_messages};
 use crate::prompt::budget::fit_blocks;
 use crate::prompt::cards::depth_insertion::Injection;
 use crate::prompt::cards::{card_texts, depth_insertion};
@@ -32,7 +32,7 @@ use crate::prompt::scripts::script_pass::ScriptPass;
 use crate::prompt::sections::Sections;
 use crate::prompt::text_completion::text_prompt::BuiltText;
 use crate::prompt::text_completion::{story_fields, text_layout, text_prompt};
-use crate::prompt::{budget, lore};
+use crate::prompt::{budget, lore, prefill};
 use crate::regex_scripts::script_report::AppliedScript;
 
 /// A finished prompt with the details of its construction.
@@ -46,6 +46,8 @@ pub struct BuiltPrompt {
     pub cards: Vec<CharacterId>,
     /// The last message is the beginning of the response.
     pub is_prefilled: bool,
+    /// The prefill, if the stored reply begins with it.
+    pub opening: Option<String>,
     /// The messages as one text, for a text completion.
     pub text: Option<BuiltText>,
     /// The tokens of the messages.
@@ -132,11 +134,10 @@ pub fn build(
     let history = fit_history(&mut blocks, context, limit_tokens, count);
     let fitting = (limit_tokens, context.preset.examples);
     let mut total_tokens = fit_blocks(&mut blocks, fitting.0, fitting.1)?;
-    let prefill = context.continuation.filter(|it| it.is_prefill);
-    let is_prefilled = prefill
-        .zip(blocks.last())
-        .is_some_and(|(it, last)| is_of_message(last, it.message));
+    let is_prefilled = prefill::is_last(context, &blocks);
+    let opening = prefill::shown(context, &blocks).map(str::to_owned);
     let mut warnings = context.template_warnings.clone();
+    warnings.extend(prefill::warning(context));
     let text = match text {
         Some(text) => {
             let (text, more) = text_prompt::fit(&mut blocks, text, is_prefilled, fitting, count)?;
@@ -159,6 +160,7 @@ pub fn build(
         cards: card_texts::included_characters(context),
         messages: to_messages(&blocks),
         is_prefilled,
+        opening,
         text,
         stop_card_use,
         total_tokens,
@@ -300,32 +302,16 @@ fn ordered_blocks(sections: &Sections<'_>, count: &dyn Fn(&str) -> i64) -> Vec<P
     injections.extend(depth_insertion::card_injections(sections, deep_note));
     before.extend(sections.new_chat());
     let mut messages = message_blocks::blocks(context, sections.scripts, count);
-    let prefill = take_prefill(context, &mut messages);
+    let continued = prefill::take_continued(context, &mut messages);
+    let is_unanswered = prefill::replaces_empty_message(context, &messages);
     before.extend(depth_insertion::insert(messages, injections));
+    before.extend(is_unanswered.then(|| sections.empty_message()).flatten());
     before.extend(sections.group_nudge());
     before.append(&mut after);
     before.extend(sections.impersonation());
     before.extend(sections.continue_nudge());
-    before.extend(prefill);
+    before.extend(continued.or_else(|| sections.prefill()));
     before
-}
-
-/// Removes the newest message if the prompt ends with its text. APIs reject whitespace at its end.
-fn take_prefill(context: &PromptContext, messages: &mut Vec<PromptBlock>) -> Option<PromptBlock> {
-    let continuation = context.continuation.filter(|it| it.is_prefill)?;
-    let block = messages.pop_if(|it| is_of_message(it, continuation.message))?;
-    Some(PromptBlock {
-        name: None,
-        text: block.text.trim_end().to_owned(),
-        ..block
-    })
-}
-
-fn is_of_message(block: &PromptBlock, message: MessageId) -> bool {
-    match block.origin {
-        BlockOrigin::Message { source, .. } => source.message == message,
-        _ => false,
-    }
 }
 
 /// Entries for swipes apply to a regeneration too, because it creates a swipe.
@@ -346,6 +332,10 @@ mod human_tests;
 #[cfg(test)]
 #[path = "builder_continue_tests.rs"]
 mod continue_tests;
+
+#[cfg(test)]
+#[path = "builder_prefill_tests.rs"]
+mod prefill_tests;
 
 #[cfg(test)]
 #[path = "builder_pictures_tests.rs"]

@@ -113,6 +113,8 @@ pub fn solo() -> PromptContext {
         continue_request: None,
         impersonation_request: None,
         n_swipes: None,
+        is_openai: false,
+        accepts_prefill: false,
         picture_cost: None,
         instructions: None,
         history_starts: None,

@@ -13,6 +13,7 @@ use tavern::lorebook::scan_request::ScanSettings;
 use tavern::lorebook::timed_effects::TimedEffects;
 use tavern::macros::variables::Variables;
 use tavern::presets::complete_preset::{GenerationTrigger, Preset};
+use tavern::presets::message_formats::ExampleFormat;
 
 use crate::conversations::audience::message_audience::Audience;
 use crate::conversations::message::MessageRole;
@@ -64,6 +65,10 @@ pub struct PromptContext {
     pub n_user_turns: i64,
     /// A reply is not cut where another member begins to speak.
     pub allows_other_speakers: bool,
+    /// Whether the provider is OpenAI's own, whose messages have names.
+    pub is_openai: bool,
+    /// Whether the prompt may end with the beginning of the reply.
+    pub accepts_prefill: bool,
     /// The message that the model continues; `None`: it writes a new one.
     pub continuation: Option<Continuation>,
     /// A user's instruction for the continuation.
@@ -290,6 +295,11 @@ impl PromptContext {
             }
         }
         (own, others)
+    }
+
+    /// Returns whether each line of the example messages is a message of its own.
+    pub fn sends_example_messages(&self) -> bool {
+        self.is_openai && self.preset.example_format != ExampleFormat::Block
     }
 
     /// Returns whether the model writes for a user.

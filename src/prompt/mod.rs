@@ -18,6 +18,7 @@ pub mod loading;
 pub mod lore;
 pub mod macro_values;
 pub mod memory_block;
+pub mod prefill;
 pub mod prompt_error;
 pub mod prompt_state;
 pub mod record;

@@ -11,11 +11,17 @@ use tavern::macros::expansion::expand;
 use tavern::presets::complete_preset::{ExampleMessagesMode, PresetEntry, PromptSlot};
 
 use crate::prompt::blocks::{BlockKind, BlockOrigin, PromptBlock};
-use crate::prompt::cards::card_texts::{CardTexts, EXAMPLE_MARK};
+use crate::prompt::cards::card_texts::CardTexts;
+use crate::prompt::cards::example_messages::ExampleMessage;
+use crate::prompt::cards::{card_texts, example_messages};
 use crate::prompt::context::PromptContext;
 use crate::prompt::lore::PromptLore;
-use crate::prompt::memory_block;
 use crate::prompt::scripts::script_pass::ScriptPass;
+use crate::prompt::{memory_block, prefill};
+
+/// The names of example messages, which the API requires of these.
+const EXAMPLE_USER: &str = "example_user";
+const EXAMPLE_ASSISTANT: &str = "example_assistant";
 
 /// Builds the blocks of one context. Blank blocks are omitted.
 pub struct Sections<'a> {
@@ -109,19 +115,85 @@ impl Sections<'_> {
         self.with_lore(personality, &InsertionPosition::Personality)
     }
 
-    /// Returns a block for each block of example messages.
+    /// Returns the blocks of example messages between the lore around them.
     fn examples(&self, entry: &PresetEntry) -> Vec<PromptBlock> {
         let mut blocks = self.lore.blocks_at(&InsertionPosition::BeforeExamples);
         if self.context.preset.examples != ExampleMessagesMode::Disabled {
-            let words = self.expand_text(&self.context.preset.texts.new_example_chat_prompt);
-            for block in example_blocks(field_text(&self.cards.bindings.example_messages)) {
-                let text = format!("{words}\n{}", block.trim());
-                self.environment.record_card_use(CardUse::Entered);
-                blocks.extend(self.entry_blocks(BlockKind::Example, entry, text.trim().to_owned()));
+            let separator = self.expand_text(&self.context.preset.texts.new_example_chat_prompt);
+            let examples =
+                example_messages::split(field_text(&self.cards.bindings.example_messages));
+            for (n, text) in examples.into_iter().enumerate() {
+                let own = self.example(entry, &separator, text).into_iter();
+                blocks.extend(own.map(|block| PromptBlock {
+                    example: Some(n),
+                    ..block
+                }));
             }
         }
         blocks.extend(self.lore.blocks_at(&InsertionPosition::AfterExamples));
         blocks
+    }
+
+    /// Returns the messages of a block of examples, each a block of its own, or its whole text.
+    fn example(&self, entry: &PresetEntry, separator: &str, text: &str) -> Vec<PromptBlock> {
+        let block = |text: String| {
+            self.environment.record_card_use(CardUse::Entered);
+            self.entry_blocks(BlockKind::Example, entry, text)
+        };
+        let messages = match self.context.sends_example_messages() {
+            true => self.example_messages(text),
+            false => Vec::new(),
+        };
+        if messages.is_empty() {
+            let text = format!("{separator}\n{}", text.trim());
+            return block(text.trim().to_owned());
+        }
+        let mut blocks = block(separator.to_owned());
+        for message in messages {
+            let name = if message.is_of_user {
+                EXAMPLE_USER
+            } else {
+                EXAMPLE_ASSISTANT
+            };
+            blocks.extend(block(message.text).into_iter().map(|it| PromptBlock {
+                name: Some(name.to_owned()),
+                ..it
+            }));
+        }
+        blocks
+    }
+
+    fn example_messages(&self, text: &str) -> Vec<ExampleMessage> {
+        let owners = card_texts::included_members(self.context).into_iter();
+        let names: Vec<&str> = owners
+            .flat_map(|it| [it.name.as_str(), it.display_name()])
+            .collect();
+        let user = self.cards.bindings.user.as_str();
+        example_messages::read(text, (user, &names), self.context.is_group())
+    }
+
+    /// Returns what the preset sends in place of a message of the user.
+    pub fn empty_message(&self) -> Option<PromptBlock> {
+        self.environment.set_field("Empty message");
+        let text = self.expand_text(&self.context.preset.texts.replace_empty_message);
+        let block = self.system_block(BlockKind::Entry, "Empty message", text)?;
+        Some(PromptBlock {
+            role: PromptRole::User,
+            ..block
+        })
+    }
+
+    /// Returns the beginning of the reply that the preset sets, if the provider accepts one.
+    pub fn prefill(&self) -> Option<PromptBlock> {
+        let template = Some(prefill::template(self.context));
+        let template = template.filter(|_| self.context.accepts_prefill)?;
+        self.environment.set_field("Prefill");
+        let text = self.expand_text(template);
+        let block = self.system_block(BlockKind::Prefill, "Prefill", text)?;
+        Some(PromptBlock {
+            role: PromptRole::Assistant,
+            ..block
+        })
     }
 
     /// Returns the line that marks the start of the chat.
@@ -319,20 +391,4 @@ impl Sections<'_> {
 fn field_text(field: &BoundText) -> &str {
     let (BoundText::Source(text) | BoundText::OfPerson(text) | BoundText::Expanded(text)) = field;
     text.trim()
-}
-
-/// Splits example messages at their marks, case-insensitively.
-fn example_blocks(text: &str) -> Vec<&str> {
-    let mut blocks = Vec::new();
-    let mut from = 0;
-    for (at, _) in text.match_indices('<') {
-        let mark = text.get(at..at + EXAMPLE_MARK.len());
-        if mark.is_some_and(|it| it.eq_ignore_ascii_case(EXAMPLE_MARK)) {
-            blocks.push(&text[from..at]);
-            from = at + EXAMPLE_MARK.len();
-        }
-    }
-    blocks.push(&text[from..]);
-    blocks.retain(|it| !it.trim().is_empty());
-    blocks
 }

@@ -103,7 +103,16 @@ test("the highest layer with a value sets it", () => {
 })
 
 test("a preset file is distinguished from a card and a lorebook", () => {
-  const yes = [{ spec: "troupe_preset" }, { prompts: [] }, { temp: 1, rep_pen: 1 }]
+  const yes = [
+    { spec: "troupe_preset" },
+    { prompts: [] },
+    { temp: 1, rep_pen: 1 },
+    { temperature: 1, top_p: 0.9 },
+    { story_string: "{{system}}" },
+    { name: "Mine", input_sequence: "### Input:" },
+    { instruct: { input_sequence: "### Input:" } },
+    { main_api: "openai", power_user: {} },
+  ]
   const no = [null, [], "x", { spec: "chara_card_v2", data: {} }, { entries: {} }, { temp: 1 }]
 
   assert.deepEqual([...yes, ...no].map(isPreset), [...yes.map(() => true), ...no.map(() => false)])

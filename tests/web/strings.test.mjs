@@ -141,6 +141,7 @@ const LATIN = new Set(
   (
     "Troupe AI API JSON JSONL JavaScript OpenAI SillyTavern V1 V2 V3 v1 Token PNG CHARX Backyard Responses " +
     "START Ctrl K Alt HTTP MCP Char EM AN D d6 Top Typical Min P A " +
+    "DRY XTC Mirostat Tau Eta nsigma GBNF " +
     "YAML UTF U FFFD Agnai KoboldAI text generation webui Character Risu"
   ).split(" "),
 )
@@ -157,7 +158,8 @@ test("no English word is left in the Chinese table", () => {
 })
 
 // SillyTavern does not translate these labels.
-const SAMPLERS = ["preset.top_p", "preset.top_k", "preset.min_p", "preset.top_a", "preset.typical_p"]
+const SAMPLERS = ["top_p", "top_k", "min_p", "top_a", "typical_p"].map((it) => `preset.${it}`)
+const LOCAL_SAMPLERS = ["mirostat_tau", "mirostat_eta", "top_n_sigma"].map((it) => `preset.${it}`)
 
 // Texts without Chinese characters: names and punctuation only.
 const SAME_IN_BOTH = ["app.name", "sidebar.many", "announce.message", "message.label", "models.act"]
@@ -168,7 +170,7 @@ test("every Chinese text is Chinese", () => {
 
   assert.deepEqual(
     keysWhere(zh, (text, key) => isForeign(text) && !SAME_IN_BOTH.includes(key)),
-    ["prompt.summary", "prompt.tokens", "runs.tokens", ...SAMPLERS],
+    ["prompt.summary", "prompt.tokens", "runs.tokens", ...SAMPLERS, ...LOCAL_SAMPLERS],
   )
 })
 

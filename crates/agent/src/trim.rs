@@ -35,6 +35,8 @@ pub struct ReplyTrimmer {
     stops: StopSequences,
     /// The text continues another one, so whitespace at its start is kept.
     is_continuation: bool,
+    /// The beginning of the text, which precedes its first piece.
+    opening: String,
     /// That other text ends within a line, so the first words of this one begin none.
     is_mid_line: bool,
 }
@@ -69,6 +71,7 @@ impl ReplyTrimmer {
             marker: None,
             stops: StopSequences::default(),
             is_continuation: false,
+            opening: String::new(),
             is_mid_line: false,
         }
     }
@@ -97,6 +100,15 @@ impl ReplyTrimmer {
         }
     }
 
+    /// Returns the trimmer for a text that begins with `opening`, which the model does not repeat.
+    pub fn after_opening(self, opening: String) -> Self {
+        let is_mid_line = !opening.ends_with('\n');
+        Self {
+            opening,
+            ..self.continuing(is_mid_line)
+        }
+    }
+
     /// Returns the trimmer that also removes a marker at the start of the text, before or after the own
     /// name: one that begins like this and ends with `)` on the same line.
     pub fn without_marker(self, begins: Option<&'static str>) -> Self {
@@ -117,7 +129,16 @@ impl ReplyTrimmer {
     /// Adds the next chunk and returns the text that can be shown.
     pub fn push(&mut self, piece: &str) -> String {
         let piece = self.stops.push(piece);
-        self.trim(&piece)
+        let text = self.trim(&piece);
+        self.open(text)
+    }
+
+    /// Puts the opening before the first text.
+    fn open(&mut self, text: String) -> String {
+        match text.is_empty() || self.opening.is_empty() {
+            true => text,
+            false => mem::take(&mut self.opening) + &text,
+        }
     }
 
     fn trim(&mut self, piece: &str) -> String {
@@ -143,7 +164,7 @@ impl ReplyTrimmer {
             self.release_head(&mut out);
         }
         self.blanks.clear();
-        out
+        self.open(out)
     }
 
     /// Returns whether offsets in the input are also valid in the output.

@@ -173,6 +173,23 @@ fn only_text_that_may_still_be_removed_is_held_back() {
     assert_eq!(trim.finish(), "\nBob");
 }
 
+#[test]
+fn a_text_after_an_opening_begins_with_it_but_not_alone() {
+    let after = |opening: &str| ada_trimmer().after_opening(opening.to_owned());
+
+    assert_eq!(clean(after("Well,"), " yes. \n"), "Well, yes.");
+    assert_eq!(
+        clean(after("I met"), " Bob: he waved."),
+        "I met Bob: he waved."
+    );
+    assert_eq!(clean(after("Well,"), " \n"), "");
+    let mut trim = after("So:");
+    assert_eq!(
+        (trim.push(" "), trim.push("a"), trim.push("b")),
+        (String::new(), "So: a".to_owned(), "b".to_owned())
+    );
+}
+
 proptest! {
     #[test]
     fn the_trimmed_text_does_not_depend_on_where_pieces_are_cut(

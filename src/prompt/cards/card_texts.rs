@@ -9,6 +9,7 @@ use tavern::macros::bindings::{Bindings, BoundText};
 use tavern::macros::environment::MacroEnvironment;
 use tavern::macros::expansion::expand;
 
+use crate::prompt::cards::example_messages::EXAMPLE_MARK;
 use crate::prompt::context::{PromptContext, PromptMember};
 use crate::prompt::macro_values::bindings::{member_bindings, speaker_bindings};
 use crate::prompt::macro_values::personas;
@@ -18,8 +19,6 @@ use crate::spaces::space::CardHandlingMode;
 
 /// In a prefix or suffix: replaced by the name of the field.
 const FIELD_NAME: &str = "<FIELDNAME>";
-/// Starts a block of example messages.
-pub const EXAMPLE_MARK: &str = "<START>";
 
 /// A field that several cards may contain.
 struct CardFieldSpec {
@@ -108,7 +107,7 @@ pub fn included_characters(context: &PromptContext) -> Vec<CharacterId> {
 
 /// Returns the members whose cards are included, by position. A muted speaker's own card is
 /// included.
-fn included_members(context: &PromptContext) -> Vec<&PromptMember> {
+pub fn included_members(context: &PromptContext) -> Vec<&PromptMember> {
     let Some(speaker) = context.character() else {
         return Vec::new();
     };

@@ -2,3 +2,4 @@
 
 pub mod card_texts;
 pub mod depth_insertion;
+pub mod example_messages;

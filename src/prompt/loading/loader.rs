@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use base::clock::Timestamp;
 use base::ids::{CharacterId, ConversationId, MembershipId, MessageId, UserId};
+use llm::registry::ProviderKind;
 use sea_orm::{ConnectionTrait, DbErr};
 use serde::Deserialize;
 use serde_json::Value;
@@ -157,6 +158,7 @@ pub async fn load_in_scope(
     let calls_tools = request.kind != GenerationTrigger::Continue
         && !allowed_tools::allowed_in(&space).is_empty();
     templates::apply(&mut context, request.provider, calls_tools);
+    context.accepts_prefill = !calls_tools;
     let id = conversation.id;
     let (cutoff_seq, limits) = (request.cutoff_seq, context.limits());
     let filter = HistoryFilter::new(request.speaker, &memberships, request.reader);
@@ -292,6 +294,8 @@ pub(super) fn empty_context(speaking: &SpeakerContext<'_>, preset: Preset) -> Pr
         memories: RecalledMemories::default(),
         n_user_turns: 1,
         allows_other_speakers: false,
+        is_openai: speaking.provider.kind == ProviderKind::Openai,
+        accepts_prefill: false,
         continuation: None,
         continue_request: None,
         impersonation_request: None,

@@ -7,6 +7,7 @@ use tavern::instruct::instruct_template::InstructTemplate;
 use tavern::instruct::text_templates::TextTemplates;
 use tavern::instruct::{embedded, template_choice};
 use tavern::presets::complete_preset::NamesBehavior;
+use tavern::presets::message_formats::ExampleFormat;
 
 use crate::prompt::context::{PromptContext, PromptMember};
 use crate::providers::detected_facts::DETECTED_TEMPLATE;
@@ -46,6 +47,7 @@ pub fn set(context: &mut PromptContext, templates: TextTemplates) {
     // The story string has the words around these.
     texts.scenario_format = "{{scenario}}".to_owned();
     preset.names = NamesBehavior::Usual;
+    preset.example_format = ExampleFormat::Block;
     if context.card_handling == CardHandlingMode::Swap || !context.is_group() {
         context.preset.texts.personality_format = "{{personality}}".to_owned();
     }

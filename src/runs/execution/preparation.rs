@@ -18,7 +18,6 @@ use crate::memories::tool::allowed_tools;
 use crate::memories::tool::allowed_tools::MEMORY_TOOL;
 use crate::memories::tool::memory_tool::MemoryTool;
 use crate::memories::tool::pending_changes::PendingChanges;
-use crate::prompt::builder;
 use crate::prompt::builder::BuiltPrompt;
 use crate::prompt::context::{Continuation, PromptContext, PromptMember};
 use crate::prompt::history::whisper_marker;
@@ -27,6 +26,7 @@ use crate::prompt::loading::{loader, model_language, picture_loader};
 use crate::prompt::prompt_error::PromptError;
 use crate::prompt::record::sent_prompt::SentPrompt;
 use crate::prompt::record::whispered_blocks;
+use crate::prompt::{builder, prefill};
 use crate::providers::{provider, usable_providers};
 use crate::regex_scripts::writer_scripts::WriterScripts;
 use crate::runs::error::ConversationReadError;
@@ -264,14 +264,7 @@ async fn prepare_with_provider(
             message: error.to_string(),
             is_retryable: true,
         })?;
-    if let Some(continuation) = &mut prompt.continuation {
-        // A text always ends with what is continued.
-        let request = Request {
-            model: row.model.clone(),
-            ..Request::default()
-        };
-        continuation.is_prefill = prompt.templates.is_some() || provider.can_prefill(&request);
-    }
+    prefill::apply_provider(&mut prompt, provider.as_ref());
     let context_tokens = u32::try_from(prompt.limits().context_tokens).ok();
     let (prompt, built) = build_prompt(context, prompt)
         .await
@@ -292,6 +285,7 @@ async fn prepare_with_provider(
     }
     if let Some(mut public) = public {
         public.continuation = prompt.continuation;
+        public.accepts_prefill = prompt.accepts_prefill;
         public.continue_request.clone_from(&prompt.continue_request);
         let (_, public) = build_prompt(context, public)
             .await
@@ -299,10 +293,14 @@ async fn prepare_with_provider(
         whispered_blocks::mark(&mut built, public.ok().as_ref());
     }
     let (own, others) = prompt.reply_names();
+    let mut trim = ReplyTrimmer::new(&own, &others)
+        .without_marker(whisper_marker::find_in(&prompt))
+        .with_stops(&built.preset.stop);
+    if let Some(opening) = built.opening.clone() {
+        trim = trim.after_opening(opening);
+    }
     Ok(PreparedRun {
-        trim: ReplyTrimmer::new(&own, &others)
-            .without_marker(whisper_marker::find_in(&prompt))
-            .with_stops(&built.preset.stop),
+        trim,
         sent: sent_prompt(row, &built, provider.max_stops(), seed).map_err(internal_failure)?,
         request: Request {
             context_tokens,

@@ -6,6 +6,7 @@ use crate::conversations::audience::viewer::Viewer;
 use crate::prompt::context::PromptContext;
 use crate::prompt::loading::loader;
 use crate::prompt::loading::loader::PromptRequest;
+use crate::prompt::prefill;
 use crate::prompt::record::whispered_blocks;
 use crate::providers::provider;
 use crate::runs::error::ConversationReadError;
@@ -47,9 +48,15 @@ pub async fn load(
         reply_to: trigger,
         ..PromptRequest::next_reply(conversation, speaker, &row, now)
     };
-    let Some(prompt) = loader::load(&context.db, &context.prompt_caches, request).await? else {
+    let Some(mut prompt) = loader::load(&context.db, &context.prompt_caches, request).await? else {
         return Ok(None);
     };
+    // Without a provider, the preview shows no prefill.
+    match context.models.create(&row) {
+        Ok(provider) => prefill::apply_provider(&mut prompt, provider.as_ref()),
+        Err(_) => prompt.accepts_prefill = false,
+    }
+    let accepts_prefill = prompt.accepts_prefill;
     if prompt.find_speaker().is_none() {
         return Ok(None);
     }
@@ -60,9 +67,10 @@ pub async fn load(
         Ok(whole) if hides_whispers => {
             let request = PromptRequest { reader, ..request };
             let heard = loader::load(&context.db, &context.prompt_caches, request).await?;
-            let Some(heard) = heard else {
+            let Some(mut heard) = heard else {
                 return Ok(None);
             };
+            heard.accepts_prefill = accepts_prefill;
             let (_, heard) = build_prompt(context, heard).await?;
             heard.map(|it| whispered_blocks::shown(whole, &it))
         }

@@ -13,14 +13,12 @@ use crate::presets::formats::{
 };
 use crate::presets::partial_preset::PartialPreset;
 use crate::presets::preset_file_kind;
-use crate::presets::preset_file_kind::PresetFileKind;
+use crate::presets::preset_file_kind::{OWN_SPEC, PresetFileKind};
 
 /// The maximum size of a file, in bytes.
 pub const MAX_FILE_BYTES: usize = 5 * 1024 * 1024;
 /// The maximum size of a document, in bytes: every prompt with this preset has to read it.
 pub const MAX_DOCUMENT_BYTES: usize = 512 * 1024;
-/// The `spec` of our own files.
-pub const SPEC: &str = "troupe_preset";
 
 /// The result of an import.
 #[derive(Debug, PartialEq)]
@@ -131,7 +129,7 @@ pub fn write(form: PresetFormat, name: &str, document: &Value, origin: Option<&V
     }
     match form {
         PresetFormat::Own => json!({
-            "spec": SPEC, "spec_version": "1.0", "name": name, "document": document, "origin": origin,
+            "spec": OWN_SPEC, "spec_version": "1.0", "name": name, "document": document, "origin": origin,
         }),
         PresetFormat::SillyTavern if is_master => {
             let samplers = text_completion::write(document, origin);

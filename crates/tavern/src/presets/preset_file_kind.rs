@@ -7,7 +7,9 @@ use crate::documents::document;
 use crate::instruct::template_files;
 use crate::instruct::template_files::TemplateKind;
 use crate::presets::formats::{chat_completion, text_completion};
-use crate::presets::preset_file::SPEC;
+
+/// The `spec` of our own files.
+pub const OWN_SPEC: &str = "troupe_preset";
 
 /// A kind of file from which a preset can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,7 +197,7 @@ pub fn detect(file: &Value) -> Result<PresetFileKind, String> {
 }
 
 fn detect_object(fields: &Map<String, Value>) -> Option<PresetFileKind> {
-    if fields.get("spec").and_then(Value::as_str) == Some(SPEC) {
+    if fields.get("spec").and_then(Value::as_str) == Some(OWN_SPEC) {
         return Some(PresetFileKind::Own);
     }
     if fields.contains_key("power_user") && fields.contains_key("main_api") {

@@ -15,6 +15,28 @@ export const SAMPLERS = [
   { key: "seed", least: 0, most: 4294967295, step: 1 },
 ]
 
+// Those that only local models have. Lists are edited with one text in each line.
+export const LOCAL_SAMPLERS = [
+  { key: "repetition_range", least: -1, most: 10000000, step: 1 },
+  { key: "repetition_slope", least: 0, most: 10, step: 0.05 },
+  { key: "tfs", least: 0, most: 1, step: 0.01 },
+  { key: "dry_multiplier", least: 0, most: 100, step: 0.05 },
+  { key: "dry_base", least: 0, most: 100, step: 0.05 },
+  { key: "dry_allowed_length", least: 0, most: 10000, step: 1 },
+  { key: "dry_penalty_last_n", least: -1, most: 10000000, step: 1 },
+  { key: "xtc_threshold", least: 0, most: 1, step: 0.01 },
+  { key: "xtc_probability", least: 0, most: 1, step: 0.01 },
+  { key: "mirostat_mode", least: 0, most: 2, step: 1 },
+  { key: "mirostat_tau", least: 0, most: 100, step: 0.05 },
+  { key: "mirostat_eta", least: 0, most: 1, step: 0.01 },
+  { key: "dynatemp_range", least: 0, most: 5, step: 0.05 },
+  { key: "dynatemp_exponent", least: 0, most: 10, step: 0.05 },
+  { key: "smoothing_factor", least: 0, most: 10, step: 0.01 },
+  { key: "top_n_sigma", least: 0, most: 100, step: 0.05 },
+]
+export const LOCAL_LISTS = ["dry_sequence_breakers", "banned_strings"]
+export const LOCAL_TEXTS = ["grammar"]
+
 export const TEXTS = [
   "impersonation_prompt",
   "new_chat_prompt",
@@ -22,6 +44,9 @@ export const TEXTS = [
   "new_example_chat_prompt",
   "group_nudge_prompt",
   "continue_nudge_prompt",
+  "assistant_prefill",
+  "assistant_impersonation",
+  "replace_empty_message",
   "lore_format",
   "scenario_format",
   "personality_format",
@@ -159,7 +184,8 @@ export function decided({ member, memberPreset, space, spacePreset }) {
     ["space", space],
     ["space_preset", spacePreset],
   ]
-  const keys = [ORDER, ...SAMPLERS.map(({ key }) => key), "stop", ...TEXTS]
+  const samplers = [...SAMPLERS, ...LOCAL_SAMPLERS].map(({ key }) => key)
+  const keys = [ORDER, ...samplers, ...LOCAL_LISTS, ...LOCAL_TEXTS, "stop", ...TEXTS]
   return keys.flatMap((key) => {
     const found = layers.filter(([, it]) => (it?.[key] ?? null) !== null)
     if (found.length === 0) return []

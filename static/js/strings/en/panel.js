@@ -115,6 +115,7 @@ export default {
   "prompt.kind_scenario": "Scenario",
   "prompt.kind_example": "Examples of dialogue",
   "prompt.kind_new_chat": "New Chat",
+  "prompt.kind_prefill": "Prefill",
   "prompt.kind_group_nudge": "Group Nudge",
   "prompt.kind_continue_nudge": "Continue Nudge",
   "prompt.kind_impersonation": "Impersonation prompt",

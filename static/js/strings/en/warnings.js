@@ -61,7 +61,13 @@ export default {
   "warning.entry_missing": "“{name}” is in the order, but there is no such prompt.",
   "warning.entry_marker_unknown": "“{name}” refers to content that is not supported yet.",
   "warning.turn_unknown": "“{name}” has an unknown trigger.",
-  "warning.order_without_persona": "The order has no persona; it was added before the character.",
+  "warning.entry_not_sent":
+    "“{name}” is not sent, because SillyTavern does not send it either. Clear its mark to send it.",
+  "warning.slots_added": "The order does not name these entries; they are sent after all others: {names}.",
+  "warning.settings_partly_read":
+    "Only the active preset of the settings was imported. Personas, World Info settings and all other settings were left out.",
+  "warning.prefill_not_sent":
+    "The prefill of the preset is not sent, because the model does not continue a text or has tools.",
   "warning.order_without_history": "The order has no chat history; it was added.",
   "warning.field_unused": "`{field}` ({what}) is kept, but not used.",
   "warning.scripts_off": {

@@ -111,6 +111,7 @@ export default {
   "prompt.kind_scenario": "情景",
   "prompt.kind_example": "对话示例",
   "prompt.kind_new_chat": "新聊天",
+  "prompt.kind_prefill": "预填充",
   "prompt.kind_group_nudge": "群聊推进提示词",
   "prompt.kind_continue_nudge": "继续推进",
   "prompt.kind_impersonation": "AI 帮答提示词",

@@ -161,6 +161,7 @@ export default class PresetEntries {
       field({ label: t("preset.text"), control: text }).node,
       el("div", { class: "preset__grid" }, roleField, this.#place(entry)),
       this.#triggers(entry),
+      entry.system_prompt ? this.#mark(entry) : null,
       entry.slot ? this.#override(entry) : this.#removal(entry),
     ]
   }
@@ -233,6 +234,13 @@ export default class PresetEntries {
     return node
   }
 
+  #mark({ id }) {
+    const hint = t("preset.not_sent_hint")
+    const { node, control } = check({ label: t("preset.not_sent"), hint, checked: true })
+    control.addEventListener("change", () => this.#change(id, { system_prompt: control.checked }))
+    return node
+  }
+
   #removal({ id }) {
     const click = () => {
       this.#draft.remove(id)
@@ -247,5 +255,6 @@ function noteOf(entry) {
   const what = entry.slot ? `preset.slot_${entry.slot}` : "preset.own_text"
   const role = hasText(entry) && (entry.role ?? "system") !== "system" && t(`preset.role_${entry.role}`)
   const place = depth !== null && t("preset.at_depth", { depth })
-  return [has(what) ? t(what) : entry.slot, role, place].filter(Boolean).join(" · ")
+  const mark = entry.system_prompt && t("preset.not_sent")
+  return [has(what) ? t(what) : entry.slot, role, place, mark].filter(Boolean).join(" · ")
 }

@@ -1,24 +1,36 @@
 // The samplers and texts of a preset as fields, each with a button that resets it.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
-import { SAMPLERS, TEXTS } from "../../models/presets/preset_document.js"
+import { LOCAL_LISTS, LOCAL_SAMPLERS, LOCAL_TEXTS, SAMPLERS, TEXTS } from "../../models/presets/preset_document.js"
 import { iconButton } from "../components/button.js"
-import { area, field, input, select } from "../components/form.js"
+import { area, check, field, input, select } from "../components/form.js"
 
 const WORDS = {
   examples: ["gradually_push_out", "always_keep", "disabled"],
+  example_format: ["auto", "messages", "block"],
+  continue_postfix: ["none", "space", "newline", "double_newline"],
   names: ["usual", "in_groups", "in_text", "never"],
 }
 
 export function samplerFields(draft, onChange) {
-  const fields = SAMPLERS.map((it) => sampler(draft, it, onChange))
-  return el("div", { class: "preset__grid" }, fields)
+  const fields = (samplers) => samplers.map((it) => sampler(draft, it, onChange))
+  const keys = [...LOCAL_SAMPLERS.map(({ key }) => key), ...LOCAL_LISTS, ...LOCAL_TEXTS]
+  const local = el(
+    "details",
+    { class: "note__more", open: keys.some((key) => draft.states(key)) },
+    el("summary", {}, t("preset.local_samplers")),
+    el("div", { class: "preset__grid" }, fields(LOCAL_SAMPLERS)),
+    LOCAL_LISTS.map((key) => lines(draft, key, onChange)),
+    LOCAL_TEXTS.map((key) => text(draft, key, onChange)),
+  )
+  return [el("div", { class: "preset__grid" }, fields(SAMPLERS)), local]
 }
 
 export function textFields(draft, onChange) {
   return [
     ...Object.entries(WORDS).map(([key, words]) => choice(draft, key, words, onChange)),
-    stops(draft, onChange),
+    toggle(draft, "show_prefill", onChange),
+    lines(draft, "stop", onChange),
     ...TEXTS.map((key) => text(draft, key, onChange)),
   ]
 }
@@ -68,13 +80,13 @@ function text(draft, key, onChange) {
 }
 
 // One text for each line.
-function stops(draft, onChange) {
-  const value = (draft.value("stop") ?? []).join("\n")
-  const control = area({ name: "stop", value, rows: "2" })
-  const it = field({ label: t("preset.stop"), hint: t("preset.stop_hint"), control })
+function lines(draft, key, onChange) {
+  const value = (draft.value(key) ?? []).join("\n")
+  const control = area({ name: key, value, rows: "2" })
+  const it = field({ label: t(`preset.${key}`), hint: t("preset.lines_hint"), control })
   control.addEventListener("input", () => {
     const texts = control.value.split("\n").filter((line) => line !== "")
-    draft.set("stop", texts.length === 0 ? null : texts)
+    draft.set(key, texts.length === 0 ? null : texts)
     onChange()
   })
   return it.node
@@ -89,6 +101,15 @@ function choice(draft, key, words, onChange) {
     onChange()
   })
   return field({ label: t(`preset.${key}`), control }).node
+}
+
+function toggle(draft, key, onChange) {
+  const { node, control } = check({ label: t(`preset.${key}`), checked: draft.value(key) === true, name: key })
+  control.addEventListener("change", () => {
+    draft.setText(key, control.checked)
+    onChange()
+  })
+  return node
 }
 
 // Adds the reset button next to the control.

@@ -1,0 +1,97 @@
+//! Ends a prompt with the beginning of the reply: the text of a message that the model continues, or the
+//! prefill of the preset. No I/O.
+
+use base::ids::MessageId;
+use base::prompt_role::PromptRole;
+use llm::provider::Provider;
+use llm::request::Request;
+use tavern::import_warning::ImportWarning;
+
+use crate::prompt::blocks::{BlockKind, BlockOrigin, PromptBlock};
+use crate::prompt::context::PromptContext;
+
+/// Records whether the provider accepts the beginning of the reply. A text completion always does.
+pub fn apply_provider(context: &mut PromptContext, provider: &dyn Provider) {
+    let request = Request {
+        model: context.model.clone(),
+        ..Request::default()
+    };
+    let accepts = context.templates.is_some() || provider.can_prefill(&request);
+    context.accepts_prefill &= accepts;
+    if let Some(continuation) = &mut context.continuation {
+        continuation.is_prefill = accepts;
+    }
+}
+
+/// Returns the prefill of the preset: that of a text for a user, or that of a reply. A continued message
+/// is its own prefill.
+pub fn template(context: &PromptContext) -> &str {
+    let texts = &context.preset.texts;
+    match context.is_impersonation() {
+        _ if context.continuation.is_some() => "",
+        true => &texts.assistant_impersonation,
+        false => &texts.assistant_prefill,
+    }
+}
+
+/// Removes the newest message if the prompt ends with its text. APIs reject whitespace at its end, except
+/// what the preset adds.
+pub fn take_continued(
+    context: &PromptContext,
+    messages: &mut Vec<PromptBlock>,
+) -> Option<PromptBlock> {
+    let continuation = context.continuation.filter(|it| it.is_prefill)?;
+    let block = messages.pop_if(|it| is_of_message(it, continuation.message))?;
+    let postfix = context.preset.continue_postfix.text();
+    Some(PromptBlock {
+        name: None,
+        text: block.text.trim_end().to_owned() + postfix,
+        ..block
+    })
+}
+
+/// Returns whether the last of the blocks is the beginning of the reply.
+pub fn is_last(context: &PromptContext, blocks: &[PromptBlock]) -> bool {
+    let Some(last) = blocks.last() else {
+        return false;
+    };
+    let continued = context.continuation.filter(|it| it.is_prefill);
+    match continued {
+        Some(continued) => is_of_message(last, continued.message),
+        None => last.kind == BlockKind::Prefill,
+    }
+}
+
+/// Returns the text with which the stored reply begins, if it contains the prefill.
+pub fn shown<'a>(context: &PromptContext, blocks: &'a [PromptBlock]) -> Option<&'a str> {
+    let last = blocks.last().filter(|it| it.kind == BlockKind::Prefill)?;
+    context.preset.show_prefill.then_some(last.text.as_str())
+}
+
+/// Returns the warning about a prefill that is not sent.
+pub fn warning(context: &PromptContext) -> Option<ImportWarning> {
+    let is_ignored = !context.accepts_prefill && !template(context).trim().is_empty();
+    is_ignored.then(|| {
+        let sentence =
+            "The prefill of the preset is not sent, because the model does not continue a text or has tools.";
+        ImportWarning::new("prefill_not_sent", sentence)
+    })
+}
+
+/// Returns the text of the user that the preset sends after a message of a character.
+pub fn replaces_empty_message(context: &PromptContext, messages: &[PromptBlock]) -> bool {
+    let newest = messages
+        .iter()
+        .rev()
+        .find(|it| it.kind == BlockKind::History);
+    newest.is_some_and(|it| it.role == PromptRole::Assistant)
+        && context.continuation.is_none()
+        && !context.is_impersonation()
+}
+
+fn is_of_message(block: &PromptBlock, message: MessageId) -> bool {
+    match block.origin {
+        BlockOrigin::Message { source, .. } => source.message == message,
+        _ => false,
+    }
+}
