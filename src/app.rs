@@ -140,7 +140,8 @@ impl App {
         clock_offset::measure(&db, &clock).await;
         seed_providers(&config, &db, &sealer, &clock).await?;
 
-        let models = ProviderFactory::new(ProviderRegistry::new(egress, TYPING_SPEED), sealer);
+        let registry = ProviderRegistry::new(egress, TYPING_SPEED, config.public_url.clone());
+        let models = ProviderFactory::new(registry, sealer);
         let hub = Hub::with_bus(cluster::create_bus(&config));
         let shutdown = Shutdown::new();
         let heartbeat = config.run_heartbeat;

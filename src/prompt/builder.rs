@@ -81,7 +81,8 @@ pub struct BuiltPrompt {
     pub effects: PromptEffects,
 }
 
-/// Builds the prompt of `context`; `count` returns the number of tokens of a text.
+/// Builds the prompt of `context`; `count` returns the number of tokens of a text, to which the scale of
+/// the model is applied.
 ///
 /// # Errors
 /// `ContextOverflow` when the blocks that must be kept exceed the context window, and `InvalidMacro`
@@ -90,6 +91,8 @@ pub fn build(
     context: &PromptContext,
     count: &dyn Fn(&str) -> i64,
 ) -> Result<BuiltPrompt, PromptError> {
+    let scale = context.token_scale;
+    let count = &|text: &str| scale.scale(text, count(text));
     let mut environment = macro_environment(context);
     let lore = lore::activate(context, &mut environment, count);
     environment.take_card_use();
@@ -128,8 +131,7 @@ pub fn build(
         }
         None => blocks.iter_mut().for_each(|it| it.story_field = None),
     }
-    let limits = context.limits();
-    let limit_tokens = limits.context_tokens - limits.response_tokens;
+    let limit_tokens = context.limit_tokens();
     budget::limit_personas(&mut blocks, limit_tokens);
     let history = fit_history(&mut blocks, context, limit_tokens, count);
     let fitting = (limit_tokens, context.preset.examples);
@@ -153,7 +155,7 @@ pub fn build(
     let speaker = context.find_speaker().map(|it| it.name.clone());
     let preset = Preset {
         stop,
-        max_tokens: u32::try_from(limits.response_tokens).ok(),
+        max_tokens: u32::try_from(context.limits().response_tokens).ok(),
         ..context.preset.clone()
     };
     Ok(BuiltPrompt {

@@ -172,7 +172,7 @@ fn a_prompt_whose_macros_exceed_a_limit_is_refused_with_the_name_of_the_field() 
         context.preset.order[0].text = "{{noop}}".repeat(100_001);
     });
     let of_stop = refused(|context| {
-        context.preset.stop = vec!["{{reverse::".repeat(65) + &"}}".repeat(65)];
+        context.preset.stop = vec![["{{reverse::".repeat(65), "}}".repeat(65)].concat()];
     });
 
     assert_eq!(of_card, "Description of Ada");

@@ -1,11 +1,13 @@
 //! Tests of how the author of a message is named in the prompt.
 
 use base::ids::MembershipId;
+use base::prompt_role::PromptRole;
 use serde_json::json;
 use tavern::presets::complete_preset::NamesBehavior;
 
 use super::build;
-use super::tests::{group, member, solo};
+use super::tests::{group, line, member, solo};
+use crate::conversations::message::MessageRole;
 use crate::prompt::blocks::BlockKind;
 use crate::prompt::context::{PromptContext, PromptPersona};
 
@@ -31,6 +33,32 @@ fn the_preset_decides_whether_names_are_included() {
 
     let in_text = lines(solo(), NamesBehavior::InText);
     assert_eq!(in_text[0], (None, "Ada: Good day.".to_owned()));
+}
+
+#[test]
+fn with_speaker_only_all_others_are_messages_of_the_user_with_their_name() {
+    let mut context = group(); // Cid speaks after Ada and Bob
+    context
+        .history
+        .push(line(4, "Cid", MessageRole::Assistant, "Cid: Yes."));
+    context.history[3].author = context.speaker;
+    context.preset.names = NamesBehavior::SpeakerOnly;
+    let built = build(&context, &|_| 1).unwrap();
+    let history = built.blocks.iter();
+    let history = history.filter(|it| it.kind == BlockKind::History);
+    let lines: Vec<_> = history
+        .map(|it| (it.role, it.name.as_deref(), it.text.as_str()))
+        .collect();
+
+    assert_eq!(
+        lines,
+        [
+            (PromptRole::User, None, "Ada: Good day."),
+            (PromptRole::User, None, "Bob: Who is {{char}}? <BOT>"),
+            (PromptRole::User, None, "Ada: I am. Cid?"),
+            (PromptRole::Assistant, None, "Cid: Yes."),
+        ]
+    );
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use base::ids::MembershipId;
 use base::prompt_role::PromptRole;
+use llm::compatibility::token_scale::TokenScale;
 use llm::request::Message;
 use tavern::presets::complete_preset::ExampleMessagesMode;
 use tavern::presets::message_formats::{ContinuePostfix, ExampleFormat};
@@ -135,6 +136,23 @@ fn the_replacement_of_an_empty_message_follows_a_message_of_a_character() {
     assert_eq!(n_replacements(&context), 1);
     context.speaker = MembershipId(1);
     assert_eq!(n_replacements(&context), 0, "the model writes for Bob");
+}
+
+#[test]
+fn tokens_are_counted_for_the_model_and_a_share_of_the_window_can_be_left_free() {
+    let exact = built(&solo());
+    let mut context = solo();
+    context.token_scale = TokenScale::uniform(2.0);
+
+    let scaled = built(&context);
+
+    let overhead = 4 * i64::try_from(scaled.blocks.len()).expect("few blocks");
+    assert_eq!(
+        scaled.total_tokens - overhead,
+        2 * (exact.total_tokens - overhead)
+    );
+    context.budget_percent = 80;
+    assert_eq!(built(&context).limit_tokens, scaled.limit_tokens * 80 / 100);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use base::clock::Timestamp;
 use base::ids::{CharacterId, ConversationId, MembershipId, MessageId};
+use llm::compatibility::token_scale::TokenScale;
 use serde_json::{Value, json};
 use tavern::cards::card::Card;
 use tavern::macros::variables::Variables;
@@ -114,6 +115,8 @@ pub fn solo() -> PromptContext {
         impersonation_request: None,
         n_swipes: None,
         is_openai: false,
+        token_scale: TokenScale::default(),
+        budget_percent: 100,
         accepts_prefill: false,
         picture_cost: None,
         instructions: None,
@@ -145,11 +148,8 @@ pub fn group() -> PromptContext {
 pub fn written(context: &PromptContext) -> String {
     let built = build(context, &count).expect("the prompt fits");
     let message = |it: &llm::request::Message| {
-        let name = it
-            .name
-            .as_deref()
-            .map(|it| format!(" ({it})"))
-            .unwrap_or_default();
+        let name = it.name.as_deref().map(|it| format!(" ({it})"));
+        let name = name.unwrap_or_default();
         format!("--- {}{name}\n{}\n", it.role.as_str(), it.content)
     };
     built.messages.iter().map(message).collect()

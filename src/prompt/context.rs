@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use base::clock::Timestamp;
 use base::ids::{CharacterId, ConversationId, MembershipId, MessageId};
+use llm::compatibility::token_scale::TokenScale;
 use tavern::cards::card::Card;
 use tavern::import_warning::ImportWarning;
 use tavern::instruct::text_templates::TextTemplates;
@@ -90,6 +91,10 @@ pub struct PromptContext {
     pub summaries: Option<PromptSummaries>,
     /// The regex scripts that may change what is sent.
     pub scripts: PromptScripts,
+    /// How the tokens of the model are counted.
+    pub token_scale: TokenScale,
+    /// The share of the context window that is used, in percent.
+    pub budget_percent: i64,
     /// Variables of macros.
     pub variables: Variables,
     /// The name of the model.
@@ -264,6 +269,12 @@ impl PromptContext {
     /// Returns the token limits.
     pub fn limits(&self) -> ContextLimits {
         ContextLimits::from_preset(&self.preset)
+    }
+
+    /// Returns the tokens that the prompt may have.
+    pub fn limit_tokens(&self) -> i64 {
+        let limits = self.limits();
+        (limits.context_tokens - limits.response_tokens) * self.budget_percent / 100
     }
 
     /// Returns the speaker, if it is one of the members.

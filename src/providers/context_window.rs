@@ -7,7 +7,7 @@ use llm::registry;
 use llm::registry::ProviderKind;
 use serde_json::{Value, json};
 
-use crate::providers::detected_settings::LISTED_WINDOWS;
+use crate::providers::detected::detected_settings::LISTED_WINDOWS;
 
 /// The window if nothing is known.
 pub const DEFAULT_CONTEXT_TOKENS: i64 = 8_192;

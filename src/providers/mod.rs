@@ -3,12 +3,13 @@
 pub mod builtin_providers;
 pub mod call_metrics;
 pub mod context_window;
-pub mod detected_facts;
-pub mod detected_settings;
+pub mod detected;
 pub mod encryption;
+pub mod extra_headers;
 pub mod json_requests;
 pub mod provider;
 pub mod provider_factory;
 pub mod provider_views;
+pub mod role_handling;
 pub mod usable_providers;
 pub mod vision;

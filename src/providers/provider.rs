@@ -15,10 +15,11 @@ use serde_json::Value;
 use crate::db::connect::Db;
 use crate::db::reading::page::{PageOf, PageQuery};
 use crate::providers::context_window::DEFAULT_CONTEXT_TOKENS;
+use crate::providers::detected::detected_settings;
 use crate::providers::encryption::{DecryptError, SecretCipher};
 use crate::providers::provider_views::{ProviderLabel, ProviderView};
 use crate::providers::vision::PictureCost;
-use crate::providers::{context_window, detected_settings, vision};
+use crate::providers::{context_window, extra_headers, vision};
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "llm_providers")]
@@ -74,7 +75,7 @@ pub struct ProviderChange {
 #[derive(Clone, Debug)]
 pub struct ChangedProvider {
     pub provider: Model,
-    /// The key was for the old address and has been deleted.
+    /// The key or headers were for the old address and have been deleted.
     pub key_cleared: bool,
 }
 
@@ -91,7 +92,7 @@ impl Model {
             is_default: self.is_default,
             disabled: self.disabled,
             vision: self.accepts_pictures(),
-            settings: self.settings.clone(),
+            settings: extra_headers::masked(self.settings.clone()),
             created_at: self.created_at,
         }
     }
@@ -122,7 +123,8 @@ impl Model {
 
     /// Returns the lowest layer of the preset of its prompts.
     pub fn preset_layer(&self) -> Value {
-        context_window::preset_layer(&self.settings, self.known_context_tokens())
+        let (settings, _) = extra_headers::remove(self.settings.clone());
+        context_window::preset_layer(&settings, self.known_context_tokens())
     }
 
     /// Returns whether pictures are sent to its model.
@@ -149,6 +151,7 @@ impl Model {
                 .transpose()?,
             model: self.model.clone(),
             options: ProviderOptions::from_settings(&self.settings),
+            extra_headers: extra_headers::open(&self.settings, (cipher, self.id))?,
         })
     }
 }
@@ -164,6 +167,14 @@ fn encryption_context(id: ProviderId) -> String {
 /// Returns an error when the database fails.
 pub async fn list(db: &impl ConnectionTrait, page: PageQuery) -> Result<PageOf<Model>, DbErr> {
     page.load(Entity::find(), Column::Id, db).await
+}
+
+/// Returns all providers of the installation.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn list_all(db: &impl ConnectionTrait) -> Result<Vec<Model>, DbErr> {
+    Entity::find().order_by_asc(Column::Id).all(db).await
 }
 
 /// Returns a provider, disabled or not.
@@ -211,14 +222,15 @@ pub async fn insert(
         model: Set(new.model),
         is_default: Set(false),
         disabled: Set(new.disabled),
-        settings: Set(new.settings),
+        settings: Set(extra_headers::remove(new.settings.clone()).0),
         created_at: Set(now),
     };
     lock_all(tx).await?;
     let made = row.insert(tx).await?;
-    // The key is encrypted for its row, so the row is inserted first.
+    // The key and the headers are encrypted for their row, so the row is inserted first.
     let change = ProviderChange {
         api_key: Some(new.api_key),
+        settings: Some(new.settings),
         is_default: Some(new.is_default),
         ..ProviderChange::default()
     };
@@ -278,7 +290,8 @@ pub async fn change_row(
         .as_ref()
         .is_some_and(|it| *it != present.base_url)
         || change.kind.is_some_and(|it| it != present.kind);
-    // A key belongs to the address it was entered for; another address must not receive it.
+    // A key belongs to the address it was entered for; another address must not receive it, nor the headers.
+    let (without_headers, had_headers) = extra_headers::remove(present.settings.clone());
     let key_cleared = changes_endpoint && change.api_key.is_none() && present.api_key.is_some();
     let key = match (change.api_key, key_cleared) {
         (Some(key), _) => Some(key.map(|it| cipher.encrypt(&it, &encryption_context(id)))),
@@ -286,12 +299,15 @@ pub async fn change_row(
         (None, false) => None,
     };
     // What was detected about models is valid for their endpoint.
+    let sealed = |new, kept: &Json| extra_headers::seal(new, kept, (cipher, id));
     let settings = match (change.settings, changes_endpoint) {
-        (Some(new), false) => Some(detected_settings::keep_listed(&present.settings, new)),
-        (None, true) => Some(detected_settings::without_detected(
-            present.settings.clone(),
-        )),
-        (new, _) => new,
+        (Some(new), false) => {
+            let new = sealed(new, &present.settings);
+            Some(detected_settings::keep_listed(&present.settings, new))
+        }
+        (Some(new), true) => Some(sealed(new, &without_headers)),
+        (None, true) => Some(detected_settings::without_detected(without_headers)),
+        (None, false) => None,
     };
     let mut row = present.into_active_model();
     // The default flag is set below, by separate statements.
@@ -312,7 +328,7 @@ pub async fn change_row(
     let provider = Entity::find_by_id(id).one(tx).await?;
     Ok(ChangedProvider {
         provider: provider.ok_or(DbErr::RecordNotUpdated)?,
-        key_cleared,
+        key_cleared: key_cleared || changes_endpoint && had_headers,
     })
 }
 

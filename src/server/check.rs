@@ -124,7 +124,7 @@ async fn check_default_provider(
     let Some(provider) = provider::find_default(db.reader()).await? else {
         return Ok("none yet; the first start adds the demo model".to_owned());
     };
-    let registry = ProviderRegistry::new(egress, Duration::ZERO);
+    let registry = ProviderRegistry::new(egress, Duration::ZERO, None);
     let model = registry.provider(&provider.spec(&sealer)?)?;
     let clock = Clock::system();
     let began = clock.now();

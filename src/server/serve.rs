@@ -17,6 +17,7 @@ use anyhow::Context;
 use crate::app::App;
 use crate::db::probe;
 use crate::db::sqlite::maintenance;
+use crate::providers::detected::model_lists;
 use crate::server::openapi::{OpenApiFile, OpenApiFiles};
 use crate::server::{client_files, endpoints};
 use crate::spaces::maintenance::garbage_collection;
@@ -127,6 +128,12 @@ pub async fn listen(app: App) -> anyhow::Result<BoundServer> {
         .spawn(probe::run_write_probe(db.clone(), shutdown.clone()));
     app.shutdown
         .spawn(maintenance::run_maintenance(db.clone(), shutdown.clone()));
+    app.shutdown.spawn(model_lists::run_refresh(
+        db.clone(),
+        app.models.clone(),
+        clock.clone(),
+        shutdown.clone(),
+    ));
     app.shutdown
         .spawn(garbage_collection::run(db, clock, shutdown));
     let address = server.addrs().first().copied().unwrap_or(bind);

@@ -5,6 +5,7 @@ import {
   canArrangeRoles,
   canCompleteText,
   problemOfExtraBody,
+  readHeaders,
   readRequestOptions,
   withRequestOptions,
 } from "../../static/js/models/providers/request_options.js"
@@ -43,4 +44,14 @@ test("only an object without the fields of the server is added to requests", () 
 
 test("only APIs without an order of roles have the field", () => {
   assert.ok(canArrangeRoles("openai_compatible") && !canArrangeRoles("anthropic"))
+})
+
+test("headers are written one per line, and a stored one is kept by its name", () => {
+  const stored = { extra_headers: { "X-Team": null } }
+
+  assert.equal(readRequestOptions(stored).extra_headers, "X-Team:")
+  assert.deepEqual(withRequestOptions(stored, readRequestOptions(stored)), stored)
+  assert.deepEqual(readHeaders("X-Team: blue: sky\n\n X-Key :"), { "X-Team": "blue: sky", "X-Key": null })
+  assert.deepEqual(withRequestOptions(stored, { ...readRequestOptions(stored), extra_headers: " " }), {})
+  assert.equal(readHeaders("no colon"), null)
 })

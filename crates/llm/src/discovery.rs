@@ -78,6 +78,7 @@ async fn probe(registry: &ProviderRegistry, address: &ServerAddress) -> Option<D
         api_key: None,
         model: String::new(),
         options: ProviderOptions::default(),
+        extra_headers: Vec::new(),
     };
     let endpoint = registry.endpoint(&spec).ok()?;
     let models = timeout(TIMEOUT, model_list::list_models(&endpoint)).await;

@@ -39,6 +39,7 @@ pub struct Endpoint {
     base_url: Url,
     key: Option<Secret>,
     dialect: Arc<dyn Dialect>,
+    extra_headers: HeaderMap,
 }
 
 impl Endpoint {
@@ -59,7 +60,16 @@ impl Endpoint {
             base_url,
             key: key.filter(|key| !key.expose().is_empty()),
             dialect,
+            extra_headers: HeaderMap::new(),
         })
+    }
+
+    /// Returns the endpoint with headers that are added to each request.
+    pub fn with_headers(self, extra_headers: HeaderMap) -> Self {
+        Self {
+            extra_headers,
+            ..self
+        }
     }
 
     /// Returns the API of the endpoint.
@@ -114,7 +124,8 @@ impl Endpoint {
     }
 
     fn headers(&self) -> Result<HeaderMap, LlmError> {
-        let mut headers = HeaderMap::new();
+        // Those of the API replace them.
+        let mut headers = self.extra_headers.clone();
         headers.insert(
             ACCEPT,
             HeaderValue::from_static("text/event-stream, application/x-ndjson, application/json"),

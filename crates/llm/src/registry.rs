@@ -15,6 +15,7 @@ use utoipa::ToSchema;
 
 use crate::anthropic::dialect::Anthropic;
 use crate::compatibility::backend::ModelBackend;
+use crate::compatibility::request_headers;
 use crate::demo::model::DemoModel;
 use crate::dialect::Dialect;
 use crate::endpoint::Endpoint;
@@ -38,6 +39,8 @@ pub struct ProviderSpec {
     /// The model to request, for [`Request::model`](crate::request::Request::model).
     pub model: String,
     pub options: ProviderOptions,
+    /// Headers that are added to each request.
+    pub extra_headers: Vec<(String, Secret)>,
 }
 
 /// The API of a provider.
@@ -140,14 +143,21 @@ pub enum RegistryError {
 #[derive(Debug, Clone)]
 pub struct ProviderRegistry {
     pub outbound_client: OutboundClient,
+    site: Option<String>,
     demo_typing_speed: Duration,
 }
 
 impl ProviderRegistry {
-    /// Creates a registry; `demo_typing_speed` is the demo model's pause between words.
-    pub fn new(outbound_client: OutboundClient, demo_typing_speed: Duration) -> Self {
+    /// Creates a registry; `demo_typing_speed` is the demo model's pause between words, `site` the address
+    /// of this server, which is sent to vendors that show where requests come from.
+    pub fn new(
+        outbound_client: OutboundClient,
+        demo_typing_speed: Duration,
+        site: Option<String>,
+    ) -> Self {
         Self {
             outbound_client,
+            site,
             demo_typing_speed,
         }
     }
@@ -176,16 +186,14 @@ impl ProviderRegistry {
             host,
             ..spec.options.clone()
         };
+        let site = self.site.as_deref();
+        let headers = request_headers::build(options.backend, site, &spec.extra_headers);
         let dialect = spec.kind.dialect(options);
         let dialect = dialect.ok_or(RegistryError::NoEndpoint)?;
         let base_url = base_url.ok_or(RegistryError::MissingBaseUrl)?;
         let key = spec.api_key.clone();
-        Ok(Endpoint::new(
-            self.outbound_client.clone(),
-            base_url,
-            key,
-            dialect,
-        )?)
+        let client = self.outbound_client.clone();
+        Ok(Endpoint::new(client, base_url, key, dialect)?.with_headers(headers))
     }
 }
 
@@ -225,6 +233,7 @@ mod tests {
         let registry = ProviderRegistry::new(
             OutboundClient::new(Arc::new(SystemResolver), false).unwrap(),
             Duration::ZERO,
+            None,
         );
         let base_url = base_url.map(str::to_owned);
         let spec = ProviderSpec {
@@ -233,6 +242,7 @@ mod tests {
             api_key: None,
             model: "m".to_owned(),
             options: ProviderOptions::default(),
+            extra_headers: Vec::new(),
         };
         registry.provider(&spec).map(|it| it.kind())
     }

@@ -105,6 +105,7 @@ impl ScriptedServer {
             api_key: Some(Secret::new("planted-key")),
             model: model.to_owned(),
             options: Default::default(),
+            extra_headers: Vec::new(),
         }
     }
 
@@ -180,7 +181,7 @@ async fn read_request(socket: &mut BufReader<TcpStream>) -> Option<Received> {
 /// Returns a registry that may call this machine.
 pub fn registry() -> ProviderRegistry {
     let client = OutboundClient::new(Arc::new(SystemResolver), true).unwrap();
-    ProviderRegistry::new(client, Duration::ZERO)
+    ProviderRegistry::new(client, Duration::ZERO, None)
 }
 
 /// Returns the response for these texts.

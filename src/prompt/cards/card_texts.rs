@@ -165,7 +165,7 @@ fn add_affixes(
     };
     let affix = |text: &str| expand(&text.replace(FIELD_NAME, field.name), own, world);
     let (prefix, suffix) = &context.field_affixes;
-    world.without_variables(|| mark + &affix(prefix) + body + &affix(suffix))
+    world.without_variables(|| [&mark, &affix(prefix), body, &affix(suffix)].concat())
 }
 
 fn strip_example_mark(body: &str) -> &str {

@@ -49,7 +49,7 @@ pub fn blocks(
             return None;
         }
         let tokens = match changed {
-            None if line.tokens > 0 => line.tokens,
+            None if line.tokens > 0 => context.token_scale.scale(text, line.tokens),
             _ => count(text),
         };
         let mut block = block(context, line, (text, tokens), count, &mut count_name);
@@ -110,17 +110,20 @@ fn block<'a>(
 ) -> PromptBlock {
     let name = line.name.trim();
     let names = context.preset.names;
+    let is_own = line.author == context.speaker;
     let wants_name = match names {
         NamesBehavior::Usual | NamesBehavior::InText => true,
         NamesBehavior::InGroups => context.is_group() || context.has_several_users(),
         NamesBehavior::Never => false,
+        NamesBehavior::SpeakerOnly => !is_own,
     };
     // A tool call without text needs no name.
     let has_content = !sent_text.trim().is_empty() || !line.pictures.is_empty();
     // A narrator speaks under no name.
     let is_narrator = line.role == message::MessageRole::System;
     let is_named = wants_name && !is_narrator && !name.is_empty() && has_content;
-    let is_in_text = is_named && names == NamesBehavior::InText;
+    let is_in_text =
+        is_named && matches!(names, NamesBehavior::InText | NamesBehavior::SpeakerOnly);
     let begins = sent_text.trim_start().strip_prefix(name);
     let is_there = begins.is_some_and(|it| it.starts_with(':'));
     let quote = line.quote.as_ref();
@@ -152,14 +155,21 @@ fn block<'a>(
         },
         payload: line.payload.clone(),
         is_required: line.is_required,
-        ..PromptBlock::new(BlockKind::History, &line.name, role(line.role), text)
+        ..PromptBlock::new(BlockKind::History, &line.name, role(context, line), text)
     }
 }
 
-/// A message is sent under the role with which it was written.
-fn role(role: message::MessageRole) -> PromptRole {
-    match role {
+/// A message is sent under the role with which it was written, unless only those of the speaker are messages
+/// of the assistant.
+fn role(context: &PromptContext, line: &HistoryLine) -> PromptRole {
+    let is_of_other = line.author != context.speaker && !context.is_impersonation();
+    match line.role {
         message::MessageRole::User => PromptRole::User,
+        message::MessageRole::Assistant
+            if is_of_other && context.preset.names == NamesBehavior::SpeakerOnly =>
+        {
+            PromptRole::User
+        }
         message::MessageRole::Assistant => PromptRole::Assistant,
         message::MessageRole::System => PromptRole::System,
     }

@@ -4,8 +4,11 @@
 use std::sync::Arc;
 
 use base::ids::{MembershipId, MessageId};
+use sea_orm::{ConnectionTrait, DbErr};
 
 use crate::conversations::audience::message_audience::Audience;
+use crate::conversations::message::MessageRole;
+use crate::conversations::swipe;
 use crate::prompt::blocks::BlockPayload;
 use crate::prompt::context::{HistoryLine, Whisper};
 use crate::prompt::loading::history_query::HistoryMessage;
@@ -82,4 +85,17 @@ pub(super) fn find_user_membership<'a>(
     let active = |it: &&membership::Model| it.status == membership::MembershipStatus::Active;
     let first = || memberships.iter().filter(human).find(active);
     speaking.or(author).or_else(first)
+}
+
+/// Returns how many swipes the newest message has, if an AI wrote it.
+pub(super) async fn count_swipes(
+    db: &impl ConnectionTrait,
+    history: &[HistoryLine],
+) -> Result<Option<i64>, DbErr> {
+    let newest = history.last();
+    let Some(newest) = newest.filter(|it| it.role == MessageRole::Assistant) else {
+        return Ok(None);
+    };
+    let counted = swipe::count_by_message(db, &[newest.message_id]).await?;
+    Ok(Some(counted.get(&newest.message_id).copied().unwrap_or(1)))
 }

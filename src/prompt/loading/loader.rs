@@ -14,8 +14,8 @@ use tavern::presets::complete_preset::{GenerationTrigger, Preset};
 
 use crate::characters::card_cache::{CardCache, CharacterCard};
 use crate::conversations::audience::viewer::Viewer;
+use crate::conversations::conversation;
 use crate::conversations::message::MessageRole;
-use crate::conversations::{conversation, swipe};
 use crate::db::connect::Db;
 use crate::memories::embedding::query_embedding::QueryEmbedder;
 use crate::memories::index_cache::MemoryIndexes;
@@ -23,9 +23,7 @@ use crate::memories::tool::allowed_tools;
 use crate::presets::resolve;
 use crate::presets::resolve::PresetLayers;
 use crate::prompt::author_note::AuthorNote;
-use crate::prompt::context::{
-    HistoryLine, LoreInput, PromptContext, PromptMember, RecalledMemories,
-};
+use crate::prompt::context::{LoreInput, PromptContext, PromptMember, RecalledMemories};
 use crate::prompt::history::history_window;
 use crate::prompt::loading::history_cache::HistoryCache;
 use crate::prompt::loading::history_filter::HistoryFilter;
@@ -37,6 +35,7 @@ use crate::prompt::loading::{
 use crate::prompt::scripts::prompt_scripts::PromptScripts;
 use crate::prompt::text_completion::templates;
 use crate::prompt::{author_note, space_variable};
+use crate::providers::detected::token_learning;
 use crate::providers::provider;
 use crate::regex_scripts::script_cache::ScriptCache;
 use crate::spaces::{membership, space};
@@ -200,7 +199,7 @@ pub async fn load_in_scope(
     quotes::add(db, &history, &mut context.history, &filter).await?;
     picture_loader::add(db, &history, &mut context.history).await?;
     translated_history::apply(db, &space, &mut context.history).await?;
-    context.n_swipes = count_swipes(db, &context.history).await?;
+    context.n_swipes = history_lines::count_swipes(db, &context.history).await?;
     context.history_starts = Some(history_window::parse_starts(&conversation.prompt_starts));
     let of_conversation = (&conversation, request.cutoff_seq);
     context.summaries = summary_loader::load(db, of_conversation, &space.settings, &filter).await?;
@@ -306,23 +305,12 @@ pub(super) fn empty_context(speaking: &SpeakerContext<'_>, preset: Preset) -> Pr
         history_starts: None,
         summaries: None,
         scripts: PromptScripts::default(),
+        token_scale: token_learning::scale(speaking.provider),
+        budget_percent: 100,
         variables: Variables::default(),
         model: speaking.provider.model.clone(),
         now: speaking.now,
     }
-}
-
-/// Returns how many swipes the newest message has, if an AI wrote it.
-async fn count_swipes(
-    db: &impl ConnectionTrait,
-    history: &[HistoryLine],
-) -> Result<Option<i64>, DbErr> {
-    let newest = history.last();
-    let Some(newest) = newest.filter(|it| it.role == MessageRole::Assistant) else {
-        return Ok(None);
-    };
-    let counted = swipe::count_by_message(db, &[newest.message_id]).await?;
-    Ok(Some(counted.get(&newest.message_id).copied().unwrap_or(1)))
 }
 
 /// Returns the author's note of this speaker.

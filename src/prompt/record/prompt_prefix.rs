@@ -2,6 +2,7 @@
 //! a provider with a prompt cache processes only the rest.
 
 use base::ids::{ConversationId, RunId};
+use llm::tokens;
 use sea_orm::sea_query::{Expr, ExprTrait};
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
@@ -89,13 +90,24 @@ fn equal_beginning(block: &RecordedBlock, other: &RecordedBlock) -> i64 {
     let differs = |((_, one), two): &((usize, char), char)| one != two;
     let end = pairs.into_iter().find(differs).map(|((at, _), _)| at);
     let end = end.unwrap_or(block.text.len().min(other.text.len()));
-    llm::tokens::count(&block.text[..end])
+    let (whole, equal) = (
+        tokens::count(&block.text),
+        tokens::count(&block.text[..end]),
+    );
+    // The tokens of the block are those of its model.
+    block
+        .tokens
+        .saturating_mul(equal)
+        .checked_div(whole)
+        .unwrap_or(0)
 }
 
 #[cfg(test)]
 mod tests {
     use base::ids::MessageId;
     use base::prompt_role::PromptRole;
+
+    use llm::tokens;
 
     use super::equal_tokens;
     use crate::prompt::blocks::{BlockKind, PromptBlock, RecordedText};
@@ -169,7 +181,9 @@ mod tests {
             |it: RecordedBlock| equal_tokens(&prompt(std::slice::from_ref(&one)), &prompt(&[it]));
 
         assert_eq!(count(renamed), 14);
-        assert_eq!(count(other), llm::tokens::count("You are Ada. It is "));
+        let equal = tokens::count("You are Ada. It is ");
+        let whole = tokens::count("You are Ada. It is Monday.");
+        assert_eq!(count(other), 10 * equal / whole);
         assert_eq!(count(of_user), 0);
     }
 

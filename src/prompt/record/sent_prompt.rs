@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use base::ids::{CharacterId, MemoryId, MessageId, SummaryId};
+use llm::compatibility::role_handling::RoleHandling;
 use sea_orm::FromJsonQueryResult;
 use serde::{Deserialize, Serialize};
 use tavern::macros::card_use::CardUse;
@@ -59,6 +60,9 @@ pub struct SentPrompt {
     pub text: Option<TextRecord>,
     #[serde(default, skip_serializing_if = "RecordedStops::is_empty")]
     pub stop: RecordedStops,
+    /// How the roles of its messages were arranged; `None`: by the API, or unknown in an older prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role_handling: Option<RoleHandling>,
 }
 
 /// The JSON text of a [`SentPrompt`], as it is stored.
@@ -94,6 +98,7 @@ impl SentPrompt {
                 stops: StopStrings::divide(&built.preset.stop, max_stops),
                 card_use: built.stop_card_use,
             },
+            role_handling: None,
         }
     }
 

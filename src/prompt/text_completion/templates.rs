@@ -10,7 +10,7 @@ use tavern::presets::complete_preset::NamesBehavior;
 use tavern::presets::message_formats::ExampleFormat;
 
 use crate::prompt::context::{PromptContext, PromptMember};
-use crate::providers::detected_facts::DETECTED_TEMPLATE;
+use crate::providers::detected::detected_facts::DETECTED_TEMPLATE;
 use crate::providers::provider;
 use crate::spaces::space::CardHandlingMode;
 

@@ -7,7 +7,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use agent::agent_loop::AgentLoop;
-use agent::outcome::{GenerationFailure, GenerationOutcome};
+use agent::outcome::{FailureCode, GenerationFailure, GenerationOutcome};
 use agent::permits::fair_permits::PermitOwner;
 use agent::reasoning::Reasoning;
 use agent::usage::UsageTotal;
@@ -23,7 +23,8 @@ use tokio::time::Instant;
 
 use crate::conversations::message;
 use crate::memories::memory;
-use crate::providers::detected_facts;
+use crate::providers::detected::detected_facts;
+use crate::providers::detected::token_learning::ReportedTokens;
 use crate::runs::execution::agent_host::{RunHost, RunProgress};
 use crate::runs::execution::director::speaker_choice;
 use crate::runs::execution::ends::execution_result::{ExecutionResult, end_from_failure};
@@ -39,6 +40,10 @@ use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::scheduling::versions::continued_metadata;
 use crate::runs::services::RunServices;
 use crate::runs::store::run;
+
+/// The share of the context window for a second prompt after a provider has refused the first one as too
+/// long, in percent.
+const SHORTER_PERCENT: i64 = 80;
 
 /// Executes a run that this node has claimed. A panic fails the run, not the worker.
 pub async fn execute(context: RunServices, claimed: ClaimedRun, lease: RunLease) {
@@ -97,11 +102,19 @@ async fn generate_reply(
     lease: &RunLease,
     state: ScheduleState,
 ) -> ExecutionResult {
-    let mut prepared = match preparation::prepare(context, run, state).await {
+    let prepare = |state, percent| preparation::prepare(context, run, state, percent);
+    let mut prepared = match prepare(state.clone(), 100).await {
         Ok(prepared) => prepared,
         Err(failure) => return ExecutionResult::failed_before_sending(failure),
     };
-    let (outcome, receipts) = stream_reply(context, run, lease, &mut prepared).await;
+    let (mut outcome, mut receipts) = stream_reply(context, run, lease, &mut prepared).await;
+    if is_too_long(&outcome)
+        && let Ok(shorter) = prepare(state, SHORTER_PERCENT).await
+    {
+        prepared = shorter;
+        (outcome, receipts) = stream_reply(context, run, lease, &mut prepared).await;
+    }
+    learn_tokens(context, &prepared, &outcome).await;
     let mut sent = prepared.sent;
     let refusals = prepared.request.found_refusals.get();
     if !refusals.is_empty() {
@@ -138,6 +151,46 @@ async fn generate_reply(
         end,
         sent: Some(sent),
         usage,
+    }
+}
+
+/// Returns whether the provider refused the prompt as too long before it sent anything.
+fn is_too_long(outcome: &GenerationOutcome) -> bool {
+    matches!(outcome, GenerationOutcome::Failed { failure, text, .. }
+        if failure.code == FailureCode::ContextOverflow && text.is_empty())
+}
+
+/// Compares the estimated tokens of a prompt with those that the provider reports. Prompts with pictures
+/// or tools, which may be sent several times, are left out.
+async fn learn_tokens(context: &RunServices, prepared: &PreparedRun, outcome: &GenerationOutcome) {
+    let GenerationOutcome::Succeeded {
+        usage: Some(usage), ..
+    } = outcome
+    else {
+        return;
+    };
+    let request = &prepared.request;
+    let mut messages = request.messages.iter();
+    let is_text_only = messages.all(|it| it.attachments.is_empty()) && request.tools.is_empty();
+    let Some(correction) = prepared.token_correction else {
+        return;
+    };
+    if usage.is_estimated || !is_text_only {
+        return;
+    }
+    let tokens = ReportedTokens {
+        reported: usage.prompt_tokens,
+        estimated: prepared.sent.stats.total_tokens,
+        correction,
+    };
+    let (learning, provider) = (&context.models.token_learning, prepared.provider_id);
+    let Some(learned) = learning.observe(provider, &request.model, tokens) else {
+        return;
+    };
+    let db = &context.db;
+    let recorded = detected_facts::record_token_correction(db, provider, &request.model, learned);
+    if let Err(error) = recorded.await {
+        tracing::warn!(%error, "failed to record how a model counts tokens: {error}");
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agent::outcome::{FailureCode, GenerationFailure};
 use agent::trim::ReplyTrimmer;
-use base::ids::{ConversationId, MembershipId, MemoryId, ProviderId};
+use base::ids::{ConversationId, MembershipId, ProviderId};
 use llm::provider::Provider;
 use llm::request::Request;
 use llm::tokens;
@@ -24,13 +24,13 @@ use crate::prompt::history::whisper_marker;
 use crate::prompt::loading::loader::{PromptRequest, PromptScope};
 use crate::prompt::loading::{loader, model_language, picture_loader};
 use crate::prompt::prompt_error::PromptError;
-use crate::prompt::record::sent_prompt::SentPrompt;
 use crate::prompt::record::whispered_blocks;
 use crate::prompt::{builder, prefill};
+use crate::providers::detected::token_learning;
 use crate::providers::{provider, usable_providers};
 use crate::regex_scripts::writer_scripts::WriterScripts;
 use crate::runs::error::ConversationReadError;
-use crate::runs::execution::ends::reply_scripts;
+use crate::runs::execution::ends::{reply_scripts, sent_record};
 use crate::runs::execution::tool_offers;
 use crate::runs::execution::tool_offers::ToolOffer;
 use crate::runs::scheduling::command::SentPromptRef;
@@ -62,11 +62,14 @@ pub struct PreparedRun {
     pub memory_changes: PendingChanges,
     /// The message whose text the reply extends.
     pub continued: Option<message::Model>,
+    /// The correction of its token counts; `None`: nothing is learned from it.
+    pub token_correction: Option<f64>,
     /// The scripts that change the reply before it is stored.
     pub scripts: Option<WriterScripts>,
 }
 
-/// Prepares a claimed run from the state that its claim loaded.
+/// Prepares a claimed run from the state that its claim loaded, with a prompt that uses this share of the
+/// model's context window, in percent.
 ///
 /// # Errors
 /// Returns the failure with which the run must end.
@@ -74,6 +77,7 @@ pub async fn prepare(
     context: &RunServices,
     run: &run::Model,
     state: ScheduleState,
+    budget_percent: i64,
 ) -> Result<PreparedRun, GenerationFailure> {
     let CommandFacts::Claim {
         provider: Some(row),
@@ -120,6 +124,7 @@ pub async fn prepare(
         is_prefill: false,
     });
     prompt.continue_request.clone_from(&run.debug.instruction);
+    prompt.budget_percent = budget_percent;
     let is_character = prompt
         .find_speaker()
         .is_some_and(PromptMember::is_character);
@@ -286,6 +291,7 @@ async fn prepare_with_provider(
     if let Some(mut public) = public {
         public.continuation = prompt.continuation;
         public.accepts_prefill = prompt.accepts_prefill;
+        public.budget_percent = prompt.budget_percent;
         public.continue_request.clone_from(&prompt.continue_request);
         let (_, public) = build_prompt(context, public)
             .await
@@ -301,7 +307,8 @@ async fn prepare_with_provider(
     }
     Ok(PreparedRun {
         trim,
-        sent: sent_prompt(row, &built, provider.max_stops(), seed).map_err(internal_failure)?,
+        sent: sent_record::of_built(row, &built, provider.max_stops(), seed)
+            .map_err(internal_failure)?,
         request: Request {
             context_tokens,
             ..built.into_request(&row.model, seed)
@@ -311,6 +318,7 @@ async fn prepare_with_provider(
         offers: Vec::new(),
         memory_changes: PendingChanges::default(),
         continued: None,
+        token_correction: token_learning::correction(row),
         scripts: reply_scripts::of_prompt(&prompt),
     })
 }
@@ -359,37 +367,6 @@ pub async fn find_provider(
         .as_ref()
         .and_then(membership::Model::model_override);
     usable_providers::find(db, own, model).await
-}
-
-fn sent_prompt(
-    row: &provider::Model,
-    built: &BuiltPrompt,
-    max_stops: usize,
-    seed: u64,
-) -> serde_json::Result<SentPromptRef> {
-    let failed = built.scripts.iter().filter(|it| it.error.is_some());
-    let figures = run::PromptStats {
-        provider: row.name.clone(),
-        model: row.model.clone(),
-        total_tokens: built.total_tokens,
-        limit_tokens: built.limit_tokens,
-        dropped_messages: i64::try_from(built.dropped_messages).unwrap_or(i64::MAX),
-        n_messages: i64::try_from(built.messages.len()).unwrap_or(i64::MAX),
-        seed: seed.cast_signed(),
-        pictures_refused: false,
-        failed_scripts: failed.map(|it| it.name.clone()).collect(),
-    };
-    Ok(SentPromptRef {
-        stats: figures,
-        record: SentPrompt::from_built(&row.model, built, max_stops).to_json()?,
-        effects: Arc::new(built.effects.clone()),
-        recalled: recalled(built),
-    })
-}
-
-fn recalled(built: &BuiltPrompt) -> Arc<[MemoryId]> {
-    let recalled = built.recalls.iter().filter(|it| it.rank.is_some());
-    recalled.map(|it| it.memory).collect()
 }
 
 fn internal_failure(cause: impl std::fmt::Display) -> GenerationFailure {

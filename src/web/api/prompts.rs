@@ -3,6 +3,7 @@
 
 use actix_web::web::{Data, Json, Path, Query};
 use base::ids::{CharacterId, ConversationId, MembershipId, RunId, SpaceId};
+use llm::compatibility::role_handling::RoleHandling;
 use llm::request::Message;
 use serde::{Deserialize, Serialize};
 use tavern::import_warning::ImportWarning;
@@ -19,6 +20,7 @@ use crate::prompt::record::{prompt_prefix, sent_prompt_loader};
 use crate::prompt::text_completion::text_prompt;
 use crate::prompt::text_completion::text_prompt::TextRecord;
 use crate::prompt::{blocks, lore};
+use crate::providers::role_handling;
 use crate::regex_scripts::script_report::AppliedScript;
 use crate::runs::reading::prompt_preview;
 use crate::runs::store::run;
@@ -65,6 +67,9 @@ pub struct PromptView {
     pub template: Option<String>,
     /// The text of a text completion; null also if a part of it is withheld.
     pub text: Option<String>,
+    /// How the roles of the messages are arranged for the model: `native`, `merge_consecutive`,
+    /// `no_system_after_first` or `strict_alternation`; null: the API has one order, or the prompt is text.
+    pub role_handling: Option<RoleHandling>,
     /// The texts that end the reply. Empty if they are withheld.
     pub stop: StopStrings,
     pub total_tokens: i64,
@@ -128,6 +133,7 @@ pub async fn preview(
         scripts,
     };
     let details = TextDetails {
+        role_handling: role_handling::of_provider(&provider, built.text.is_some()),
         text: built.text.map(|it| it.record),
         stop: RecordedStops {
             stops: StopStrings::divide(&built.preset.stop, max_stops),
@@ -204,6 +210,7 @@ pub async fn show_sent(
         scripts,
     };
     let details = TextDetails {
+        role_handling: record.role_handling,
         text: record.text.clone(),
         stop: record.stop.clone(),
     };
@@ -224,6 +231,7 @@ pub async fn show_sent(
 
 /// What is shown of the text and of the end of a reply.
 struct TextDetails {
+    role_handling: Option<RoleHandling>,
     text: Option<TextRecord>,
     stop: RecordedStops,
 }
@@ -263,6 +271,7 @@ fn prompt_view(
         model,
         template: text.map(|it| it.template.clone()),
         text: text.and_then(|it| text_prompt::shown_text(it, &blocks)),
+        role_handling: details.role_handling,
         stop: details.stop.stops,
         messages: blocks::to_messages(&blocks),
         pictures: blocks

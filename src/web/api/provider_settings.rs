@@ -1,9 +1,11 @@
 //! Validates the `settings` object of a model provider: known fields must have valid values;
 //! unknown fields are kept for clients that use them.
 
+use std::collections::BTreeMap;
+
 use base::display_name;
-use llm::compatibility::extra_body;
 use llm::compatibility::role_handling::{RoleHandling, SystemRole};
+use llm::compatibility::{extra_body, request_headers};
 use llm::provider_options::{Prefill, ReasoningEffort, StreamOptions};
 use llm::text_completion::completion_api::{CompletionApi, ProviderMode};
 use serde::Deserialize;
@@ -11,7 +13,8 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::accounts::name_schemas::TitleSchema;
-use crate::providers::detected_settings;
+use crate::providers::detected::detected_settings;
+use crate::providers::extra_headers::MAX_HEADERS;
 use crate::providers::vision::Vision;
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::deserialize;
@@ -80,9 +83,16 @@ pub struct KnownProviderSettings {
     /// The API that gets the text; by default the one that a test of the provider detects.
     #[serde(rename = "text_completion_api")]
     _text_completion_api: Option<CompletionApi>,
+    /// The tokens of a text, as a multiple of those of the tokenizer o200k; null: by the model, corrected by
+    /// what the provider reports.
+    #[schema(minimum = 0.5, maximum = 5)]
+    token_factor: Option<f64>,
     /// Fields that are merged into the body of every request: objects are merged, `null` removes a
     /// field. `model`, `messages`, `prompt` and `stream` cannot be set.
     extra_body: Option<Map<String, Value>>,
+    /// Headers that are added to every request, each by its name. The values are stored encrypted and never
+    /// returned; null keeps a value.
+    extra_headers: Option<BTreeMap<String, Option<String>>>,
     /// How long Ollama keeps the model in memory after a call: `10m`, `-1`.
     #[schema(max_length = 20, pattern = r"^-?[0-9][0-9a-z.]*$")]
     keep_alive: Option<String>,
@@ -141,6 +151,7 @@ pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
         ("frequency_penalty", known.frequency_penalty, -2.0, 2.0),
         ("presence_penalty", known.presence_penalty, -2.0, 2.0),
         ("repetition_penalty", known.repetition_penalty, 0.0, 10.0),
+        ("token_factor", known.token_factor, 0.5, 5.0),
         ("embedding_timeout_s", known.embedding_timeout_s, 0.0, 600.0),
     ] {
         let fits = value.is_none_or(|it| (least..=most).contains(&it));
@@ -150,6 +161,17 @@ pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
     if n_samplers > MAX_SAMPLERS {
         let message = format!("Must have at most {MAX_SAMPLERS} items.");
         return Err(ApiError::invalid_value("settings.samplers", message));
+    }
+    let headers = known.extra_headers.unwrap_or_default();
+    if headers.len() > MAX_HEADERS {
+        let message = format!("Must have at most {MAX_HEADERS} headers.");
+        return Err(ApiError::invalid_value("settings.extra_headers", message));
+    }
+    let mut headers = headers.iter();
+    if let Some(message) =
+        headers.find_map(|(name, value)| request_headers::problem(name, value.as_deref()))
+    {
+        return Err(ApiError::invalid_value("settings.extra_headers", message));
     }
     let extra = known.extra_body.unwrap_or_default();
     if let Some(name) = extra_body::RESERVED

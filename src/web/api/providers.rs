@@ -17,10 +17,12 @@ use tavern::instruct::template_choice;
 
 use crate::app::App;
 use crate::db::reading::page::{PageOf, PageQuery};
+use crate::providers::detected::model_lists::ModelListError;
+use crate::providers::detected::{detected_facts, model_lists};
+use crate::providers::provider;
 use crate::providers::provider::NewProvider;
 use crate::providers::provider_factory::ProviderError;
 use crate::providers::provider_views::ProviderView;
-use crate::providers::{detected_facts, provider};
 use crate::web::api::provider_bodies::{
     CreateProvider, DiscoveredServerView, ModelListItem, ProviderDetail, ProviderListItem,
     ProviderTestFailure, ProviderTestResult, UpdateProvider,
@@ -264,13 +266,10 @@ pub async fn discover(app: Data<App>, _: Admin) -> ApiResult<Json<PageOf<Discove
 
 /// Loads the list of models of a provider's endpoint, and records what it states.
 async fn load_list(app: &App, row: &provider::Model) -> ApiResult<ModelList> {
-    let spec = row.spec(&app.models.cipher).map_err(ProviderError::from)?;
-    let endpoint = app.models.registry.endpoint(&spec);
-    let endpoint = endpoint.map_err(ProviderError::from)?;
-    let listing = async move { model_list::list_models(&endpoint).await };
-    let list = run_on_main(app, listing).await?.map_err(upstream_error)?;
-    detected_facts::record_listed(&app.db, row, &list).await?;
-    Ok(list)
+    let (db, models, row) = (app.db.clone(), app.models.clone(), row.clone());
+    let now = app.clock.now();
+    let listing = async move { model_lists::load(&db, &models, &row, now).await };
+    Ok(run_on_main(app, listing).await??)
 }
 
 async fn find_provider(app: &App, id: ProviderId) -> ApiResult<provider::Model> {
@@ -288,6 +287,16 @@ async fn run_on_main<T: Send + 'static>(
 
 fn upstream_error(error: LlmError) -> ApiError {
     ApiError::new(503, "upstream_error", error.to_string())
+}
+
+impl From<ModelListError> for ApiError {
+    fn from(error: ModelListError) -> Self {
+        match error {
+            ModelListError::Provider(error) => error.into(),
+            ModelListError::Call(error) => upstream_error(error),
+            ModelListError::Database(error) => error.into(),
+        }
+    }
 }
 
 impl From<ProviderError> for ApiError {

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::support::app::TestApp;
 use crate::support::backends::{TestBackend, on_both, on_sqlite};
 use crate::support::database_facts::DatabaseFacts;
+use crate::support::fake_provider::server::FakeProvider;
 use crate::support::http_client::{HttpClient, expect, id};
 use crate::support::http_response::refusal;
 use crate::support::role_fixture::RoleFixture;
@@ -75,6 +76,34 @@ on_sqlite! {
         assert_eq!(stored.len(), 1);
         assert!(stored[0][0].as_deref().unwrap().starts_with("v1:"));
         assert!(!format!("{stored:?}").contains("planted"));
+        app.close().await;
+    }
+
+    async fn additional_headers_are_sent_stored_encrypted_and_never_shown(backend) {
+        let upstream = FakeProvider::start().await;
+        let app = TestApp::start(backend).await;
+        let admin = app.admin().await;
+        let provider = |headers: Value| json!({
+            "name": "Proxy", "base_url": upstream.base_url(), "model": "m", "settings": {"extra_headers": headers},
+        });
+        for wrong in [json!({"Authorization": "Bearer x"}), json!({"X-A": "a\nb"}), json!({"a b": "c"})] {
+            let refused = admin.post("/api/providers", provider(wrong.clone())).await;
+            assert_eq!(refusal(&refused), (422, "invalid_value".to_owned()), "{wrong}");
+        }
+
+        let made = expect(201, admin.post("/api/providers", provider(json!({"X-Team": PLANTED}))).await);
+
+        assert_eq!(made["settings"]["extra_headers"], json!({"X-Team": null}));
+        let path = format!("/api/providers/{}", id(&made));
+        let mut facts = DatabaseFacts::open(&app.database).await;
+        let stored = facts.rows("SELECT settings FROM llm_providers").await;
+        assert!(!format!("{stored:?}").contains(PLANTED), "{stored:?}");
+        let kept = expect(200, admin.patch(&path, json!({"settings": made["settings"]})).await);
+        assert_eq!(kept["settings"], made["settings"]);
+        expect(200, admin.post(&format!("{path}/test"), json!({})).await);
+        assert_eq!(upstream.seen(0).header("x-team"), Some(PLANTED));
+        let moved = expect(200, admin.patch(&path, json!({"base_url": NOWHERE})).await);
+        assert_eq!((&moved["settings"]["extra_headers"], &moved["api_key_cleared"]), (&Value::Null, &json!(true)));
         app.close().await;
     }
 

@@ -106,7 +106,7 @@ async fn no_kind_of_provider_reaches_a_private_address() {
     let decoy = TrapServer::start();
     let names = TestResolver::new(&[("inside.example", &["127.0.0.1", "::1"])]);
     let egress = OutboundClient::new(names, false).unwrap();
-    let registry = ProviderRegistry::new(egress, Duration::ZERO);
+    let registry = ProviderRegistry::new(egress, Duration::ZERO, None);
     for kind in ALL {
         let at = |host: &str| ProviderSpec {
             kind,

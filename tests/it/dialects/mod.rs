@@ -2,8 +2,10 @@
 
 mod calls;
 mod errors;
+mod hundred_turns;
 mod kinds;
 mod lists;
 mod refusals;
 mod streams;
+mod strict_apis;
 mod tools;

@@ -21,7 +21,7 @@ async fn list(
     allow_private: bool,
 ) -> Result<usize, LlmError> {
     let egress = OutboundClient::new(names.clone(), allow_private)?;
-    let endpoint = ProviderRegistry::new(egress, Duration::ZERO)
+    let endpoint = ProviderRegistry::new(egress, Duration::ZERO, None)
         .endpoint(&spec(&format!("http://turning.example:{port}/v1")))
         .expect("the check of the URL accepts names");
     Ok(model_list::list_models(&endpoint).await?.models.len())

@@ -49,7 +49,7 @@ on_sqlite! {
 
     async fn a_reply_begins_with_the_prefill_only_if_the_preset_shows_it(backend) {
         for (shows, text) in [(false, "indeed."), (true, "Well, indeed.")] {
-            let app = open(backend.clone(), json!({"assistant_prefill": "Well,", "show_prefill": shows})).await;
+            let app = open(backend, json!({"assistant_prefill": "Well,", "show_prefill": shows})).await;
             app.upstream.next(ResponseScript::say(" indeed."));
             app.user.post("Hi.").await;
             app.settle().await;

@@ -39,12 +39,13 @@ pub fn spec(base_url: &str) -> ProviderSpec {
         api_key: Some(Secret::new(KEY)),
         model: "scripted".to_owned(),
         options: ProviderOptions::default(),
+        extra_headers: Vec::new(),
     }
 }
 
 /// A registry that may call local addresses.
 pub fn registry() -> ProviderRegistry {
-    ProviderRegistry::new(egress(), Duration::ZERO)
+    ProviderRegistry::new(egress(), Duration::ZERO, None)
 }
 
 /// An HTTP client that may call local addresses.

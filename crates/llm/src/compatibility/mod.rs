@@ -6,4 +6,6 @@ pub mod context_window;
 pub mod extra_body;
 pub mod name_prefix;
 pub mod refusals;
+pub mod request_headers;
 pub mod role_handling;
+pub mod token_scale;

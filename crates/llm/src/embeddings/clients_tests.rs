@@ -16,6 +16,7 @@ fn spec() -> ProviderSpec {
         api_key: Some(Secret::new("a")),
         model: "m".to_owned(),
         options: Default::default(),
+        extra_headers: Vec::new(),
     }
 }
 

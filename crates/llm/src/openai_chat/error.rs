@@ -170,9 +170,34 @@ fn wrong_fields(error: &Value) -> Option<String> {
     (!fields.is_empty()).then(|| fields.join("; "))
 }
 
+/// What servers say about a prompt that is too long, in lower case. Only some have a code for it.
+const OVERFLOW_PHRASES: [&str; 12] = [
+    "maximum context length",
+    "context length exceeded",
+    "context window",
+    "context size",
+    "exceeds the context",
+    "exceed context",
+    "prompt is too long",
+    "prompt too long",
+    "input is too long",
+    "maximum prompt length",
+    "reduce the length of the messages",
+    "input token count",
+];
+
 fn is_context_overflow(body: &Value) -> bool {
     let error = body.get("error").unwrap_or(body);
-    error.get("code").and_then(Value::as_str) == Some("context_length_exceeded")
+    let is_code = |name: &str| {
+        let code = error.get(name).and_then(Value::as_str);
+        code.is_some_and(|it| matches!(it, "context_length_exceeded" | "exceed_context_size_error"))
+    };
+    is_code("code") || is_code("type") || detail(body).is_some_and(|it| says_overflow(&it))
+}
+
+fn says_overflow(detail: &str) -> bool {
+    let detail = detail.to_lowercase();
+    OVERFLOW_PHRASES.iter().any(|it| detail.contains(it))
 }
 
 /// Parses `Retry-After` in seconds or as a date. Invalid values are ignored.
@@ -344,11 +369,26 @@ mod tests {
 
     #[test]
     fn a_context_overflow_is_distinguished_from_other_errors() {
-        let body =
-            json!({ "error": { "code": "context_length_exceeded", "message": "Too long." } });
+        let overflow = |body: serde_json::Value| {
+            let error = from_status(400, &HeaderMap::new(), body.to_string().as_bytes(), None);
+            matches!(error, LlmError::ContextOverflow { .. })
+        };
 
-        let error = from_status(400, &HeaderMap::new(), body.to_string().as_bytes(), None);
-
-        assert!(matches!(error, LlmError::ContextOverflow { .. }));
+        for body in [
+            json!({ "error": { "code": "context_length_exceeded", "message": "Too long." } }),
+            json!({ "error": { "type": "exceed_context_size_error", "message": "x", "n_ctx": 4096 } }),
+            json!({ "type": "error", "error": { "type": "invalid_request_error", "message": "prompt is too long: 210000 tokens > 200000 maximum" } }),
+            json!({ "object": "error", "message": "This model's maximum context length is 4096 tokens." }),
+            json!({ "error": { "code": 400, "message": "The input token count (2000000) exceeds the maximum number of tokens allowed." } }),
+            json!({ "error": "the request exceeds the available context size" }),
+        ] {
+            assert!(overflow(body.clone()), "{body}");
+        }
+        for body in [
+            json!({ "error": { "message": "max_tokens is too large" } }),
+            json!({ "error": { "code": "invalid_value", "message": "Unknown role." } }),
+        ] {
+            assert!(!overflow(body.clone()), "{body}");
+        }
     }
 }

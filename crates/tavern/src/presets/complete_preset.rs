@@ -223,6 +223,9 @@ pub enum NamesBehavior {
     InText,
     /// Never.
     Never,
+    /// The speaker's own messages have no name; all others are messages of the user with the name in the
+    /// text. Without this, the model sees messages of several characters as its own.
+    SpeakerOnly,
 }
 
 impl Default for Preset {

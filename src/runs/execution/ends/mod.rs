@@ -3,3 +3,4 @@
 pub mod execution_result;
 pub mod reply_scripts;
 pub mod run_end;
+pub mod sent_record;

@@ -37,7 +37,19 @@ export function readRequestOptions(settings) {
     prefill: settings?.prefill ?? "auto",
     samplers: (settings?.samplers ?? []).join(", "),
     extra_body: extra && Object.keys(extra).length > 0 ? JSON.stringify(extra, null, 2) : "",
+    extra_headers: Object.keys(settings?.extra_headers ?? {})
+      .map((name) => `${name}:`)
+      .join("\n"),
   }
+}
+
+// Returns the headers of a text with one header in each line, or null if a line is none. A header without a
+// value keeps the one that is stored.
+export function readHeaders(text) {
+  const lines = text.split("\n").filter((line) => line.trim() !== "")
+  const pairs = lines.map((line) => line.match(/^\s*([^\s:]+)\s*:(.*)$/))
+  if (pairs.some((it) => it === null)) return null
+  return Object.fromEntries(pairs.map(([, name, value]) => [name, value.trim() === "" ? null : value.trim()]))
 }
 
 // Returns why a text cannot be added to requests: "json", "object", `{ reserved }` with the name of a
@@ -58,7 +70,8 @@ export function problemOfExtraBody(text) {
 // Returns the settings with these options; default values are not stored. Other settings are kept.
 export function withRequestOptions(settings, options) {
   const { mode, text_completion_api: api, role_handling: roles, prefill, samplers, extra_body: text } = options
-  const names = ["mode", "text_completion_api", "role_handling", "prefill", "samplers", "extra_body"]
+  const headers = readHeaders(options.extra_headers) ?? {}
+  const names = Object.keys(options)
   const others = Object.fromEntries(Object.entries(settings ?? {}).filter(([name]) => !names.includes(name)))
   const listed = samplers.split(/[\s,]+/).filter(Boolean)
   return {
@@ -69,5 +82,6 @@ export function withRequestOptions(settings, options) {
     ...(prefill !== "auto" && { prefill }),
     ...(listed.length > 0 && { samplers: listed }),
     ...(text.trim() !== "" && { extra_body: JSON.parse(text) }),
+    ...(Object.keys(headers).length > 0 && { extra_headers: headers }),
   }
 }

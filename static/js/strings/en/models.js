@@ -41,6 +41,10 @@ export default {
   "provider.samplers_hint": "The samplers to send, by their names in requests, separated by commas.",
   "provider.samplers_auto": "All that the server supports",
   "provider.extra_body_hint": "Merged into the body of every request; null removes a field.",
+  "provider.extra_headers": "Additional headers",
+  "provider.extra_headers_hint":
+    "One per line, as “Name: value”. Values are stored encrypted and never shown; a name without a value keeps the stored one.",
+  "provider.extra_headers_line": "Write each header as “Name: value”.",
   "provider.extra_body_json": "This is not valid JSON.",
   "provider.extra_body_object": "Enter a JSON object.",
   "provider.extra_body_reserved": "“{name}” cannot be set, because the server builds it.",

@@ -124,6 +124,7 @@ export default {
   "preset.names_usual": "Automatic, by provider",
   "preset.names_in_groups": "Only in groups",
   "preset.names_in_text": "Message Content",
+  "preset.names_speaker_only": "Only the speaker is the assistant",
   "preset.names_never": "None",
   "preset.impersonation_prompt": "Impersonation prompt",
   "preset.new_chat_prompt": "New Chat",

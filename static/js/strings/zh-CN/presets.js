@@ -122,6 +122,7 @@ export default {
   "preset.names_usual": "自动（由模型服务决定）",
   "preset.names_in_groups": "仅在群聊中",
   "preset.names_in_text": "消息内容",
+  "preset.names_speaker_only": "只有发言者是助手",
   "preset.names_never": "无",
   "preset.impersonation_prompt": "AI 帮答提示词",
   "preset.new_chat_prompt": "新聊天",

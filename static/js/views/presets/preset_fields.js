@@ -9,7 +9,7 @@ const WORDS = {
   examples: ["gradually_push_out", "always_keep", "disabled"],
   example_format: ["auto", "messages", "block"],
   continue_postfix: ["none", "space", "newline", "double_newline"],
-  names: ["usual", "in_groups", "in_text", "never"],
+  names: ["usual", "in_groups", "in_text", "speaker_only", "never"],
 }
 
 export function samplerFields(draft, onChange) {

@@ -8,6 +8,7 @@ import {
   MODES,
   PREFILLS,
   problemOfExtraBody,
+  readHeaders,
   readRequestOptions,
   ROLE_HANDLINGS,
   withRequestOptions,
@@ -21,12 +22,14 @@ export default class RequestFields {
   #prefill
   #samplers
   #extra
+  #headers
   // Collapsed unless an option is stored.
   node
 
   constructor(settings) {
     const options = readRequestOptions(settings)
-    const { mode, text_completion_api: api, role_handling: roles, prefill, samplers, extra_body: extra } = options
+    const { mode, text_completion_api: api, role_handling: roles, prefill, samplers } = options
+    const { extra_body: extra, extra_headers: headers } = options
     this.#mode = field({
       label: t("provider.mode"),
       hint: t("provider.mode_hint"),
@@ -70,6 +73,11 @@ export default class RequestFields {
       hint: t("provider.extra_body_hint"),
       control: area({ name: "extra_body", value: extra, rows: "4", spellcheck: "false" }),
     })
+    this.#headers = field({
+      label: t("provider.extra_headers"),
+      hint: t("provider.extra_headers_hint"),
+      control: area({ name: "extra_headers", value: headers, rows: "2", spellcheck: "false", autocomplete: "off" }),
+    })
     this.node = el(
       "details",
       { class: "note__more", open: Object.keys(withRequestOptions({}, options)).length > 0 },
@@ -77,7 +85,7 @@ export default class RequestFields {
       el(
         "div",
         { class: "form__group" },
-        [this.#mode, this.#api, this.#roles, this.#prefill, this.#samplers, this.#extra].map((it) => it.node),
+        Object.values(this.byName).map((it) => it.node),
       ),
     )
     this.#showApi()
@@ -92,6 +100,7 @@ export default class RequestFields {
       "settings.prefill": this.#prefill,
       "settings.samplers": this.#samplers,
       "settings.extra_body": this.#extra,
+      "settings.extra_headers": this.#headers,
     }
   }
 
@@ -115,11 +124,26 @@ export default class RequestFields {
       prefill: this.#prefill.control.value,
       samplers: this.#samplers.control.value,
       extra_body: this.#extra.control.value,
+      extra_headers: this.#headers.control.value,
     })
   }
 
-  // Returns whether the text can be added to requests; shows an error if not.
+  // Returns whether the texts can be added to requests; shows an error if not.
   requireValid() {
+    return this.#isBodyValid() && this.#areHeadersValid()
+  }
+
+  #areHeadersValid() {
+    const isValid = readHeaders(this.#headers.control.value) !== null
+    this.#headers.showError(isValid ? "" : t("provider.extra_headers_line"))
+    if (!isValid) {
+      this.node.open = true
+      this.#headers.control.focus()
+    }
+    return isValid
+  }
+
+  #isBodyValid() {
     const problem = problemOfExtraBody(this.#extra.control.value)
     const text = !problem
       ? ""

@@ -8,12 +8,22 @@ use crate::providers::vision::VisionSource;
 
 /// The key of the context windows that the list of models states, by model.
 pub const LISTED_WINDOWS: &str = "context_tokens";
+/// The key of the time at which the list was read, in milliseconds since 1970.
+pub const LISTED_AT: &str = "listed_at";
+/// The key of the corrections of token counts, by model.
+pub const TOKEN_CORRECTIONS: &str = "token_corrections";
 /// The maximum number of models about which one kind of fact is recorded.
 const MAX_MODELS: usize = 50;
 
 /// Returns new settings of a provider with what its list of models has stated.
 pub fn keep_listed(present: &Value, mut new: Value) -> Value {
-    for key in [VisionSource::List.key(), LISTED_WINDOWS, BACKEND] {
+    for key in [
+        VisionSource::List.key(),
+        LISTED_WINDOWS,
+        BACKEND,
+        LISTED_AT,
+        TOKEN_CORRECTIONS,
+    ] {
         let listed = &present[DETECTED][key];
         if !listed.is_null() && new.is_object() {
             new[DETECTED][key] = listed.clone();

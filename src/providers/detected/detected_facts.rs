@@ -14,9 +14,10 @@ use sea_orm::{ActiveModelTrait, DbErr, IntoActiveModel};
 use serde_json::{Value, json};
 
 use crate::db::connect::Db;
-use crate::providers::detected_settings::LISTED_WINDOWS;
+use crate::providers::detected::detected_settings;
+use crate::providers::detected::detected_settings::{LISTED_AT, LISTED_WINDOWS, TOKEN_CORRECTIONS};
+use crate::providers::provider;
 use crate::providers::vision::VisionSource;
-use crate::providers::{detected_settings, provider};
 
 /// The key of the instruct template of the model, as its server reports it.
 pub const DETECTED_TEMPLATE: &str = "template";
@@ -26,7 +27,12 @@ pub const DETECTED_TEMPLATE: &str = "template";
 ///
 /// # Errors
 /// Returns the database error if a statement fails.
-pub async fn record_listed(db: &Db, row: &provider::Model, list: &ModelList) -> Result<(), DbErr> {
+pub async fn record_listed(
+    db: &Db,
+    row: &provider::Model,
+    list: &ModelList,
+    now: Timestamp,
+) -> Result<(), DbErr> {
     // The model of the provider first, because there may be more models than are recorded.
     let is_own = |it: &&ListedModel| it.id == row.model;
     let (own, others): (Vec<_>, Vec<_>) = list.models.iter().partition(is_own);
@@ -48,6 +54,7 @@ pub async fn record_listed(db: &Db, row: &provider::Model, list: &ModelList) -> 
                 settings = detected_settings::with_models(&settings, key, facts.clone());
             }
         }
+        settings = detected_settings::with_fact(&settings, LISTED_AT, json!(now.0));
         match backend {
             Some(backend) => detected_settings::with_fact(&settings, BACKEND, json!(backend)),
             None => settings,
@@ -91,6 +98,23 @@ pub async fn record_completion_server(
         settings
     };
     change_settings(db, id, with_server).await
+}
+
+/// Records by how much the estimates of a model's tokens are wrong.
+///
+/// # Errors
+/// Returns the database error if a statement fails.
+pub async fn record_token_correction(
+    db: &Db,
+    id: ProviderId,
+    model: &str,
+    correction: f64,
+) -> Result<(), DbErr> {
+    let fact = (model.to_owned(), json!(correction));
+    let with_correction = move |settings: &Value| {
+        detected_settings::with_models(settings, TOKEN_CORRECTIONS, [fact.clone()])
+    };
+    change_settings(db, id, with_correction).await
 }
 
 /// Forgets what was detected about a provider.
