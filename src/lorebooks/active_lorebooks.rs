@@ -1,7 +1,7 @@
 //! Loads the lorebooks that a prompt uses: those linked to its conversation, persona, space and
-//! speaker, the one embedded in the speaker's card, and the one that the card names.
+//! characters, those embedded in the cards of these characters, and those that the cards name.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use base::ids::{CharacterId, ConversationId, LorebookId, MembershipId, SpaceId, UserId};
 use sea_orm::{
@@ -26,20 +26,27 @@ pub struct LoreRequest<'a> {
     pub user_membership: Option<MembershipId>,
     /// The character that `{{user}}` plays as their persona, if any.
     pub user_character: Option<CharacterId>,
-    /// The character that speaks, if any.
-    pub speaker: Option<LoreSpeaker<'a>>,
+    /// The characters whose cards the prompt includes, by precedence: the speaker first. One that is a
+    /// member twice counts once.
+    pub characters: &'a [LoreCharacter<'a>],
 }
 
-/// The character that speaks.
+/// A character whose card a prompt includes.
 #[derive(Clone, Copy, Debug)]
-pub struct LoreSpeaker<'a> {
+pub struct LoreCharacter<'a> {
     pub character: CharacterId,
     pub owner: Option<UserId>,
     pub card: &'a Card,
 }
 
+/// A lorebook that takes part in a prompt, before the entries of rows are loaded.
+enum ActiveLorebook {
+    Row(lorebook::Model),
+    Embedded(Lorebook),
+}
+
 /// Returns the lorebooks of a prompt by precedence: linked to the conversation, the persona, the
-/// space; then embedded in the speaker's card, linked to the speaker, named by the card.
+/// space; then, for each character, embedded in its card, linked to it, named by the card.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -47,47 +54,69 @@ pub async fn load(
     db: &impl ConnectionTrait,
     request: &LoreRequest<'_>,
 ) -> Result<Vec<Lorebook>, DbErr> {
+    let active = load_active(db, request).await?;
+    let rows = active.iter().filter_map(|(_, it)| match it {
+        ActiveLorebook::Row(row) => Some(row.id),
+        ActiveLorebook::Embedded(_) => None,
+    });
+    let mut entries = load_entries(db, rows).await?;
+    let mut books: Vec<Lorebook> = Vec::new();
+    for (source, active) in active {
+        let book = match active {
+            ActiveLorebook::Embedded(book) => Some(book),
+            // `remove`: a lorebook that is linked twice counts only where it comes first.
+            ActiveLorebook::Row(row) => entries
+                .remove(&row.id)
+                .map(|entries| to_lorebook(&row, source, entries)),
+        };
+        books.extend(book.filter(|it| !is_copy(it, &books)));
+    }
+    Ok(books)
+}
+
+/// Returns the lorebooks by precedence, with why they take part. A row may occur several times.
+async fn load_active(
+    db: &impl ConnectionTrait,
+    request: &LoreRequest<'_>,
+) -> Result<Vec<(LorebookSource, ActiveLorebook)>, DbErr> {
+    let mut seen = HashSet::new();
+    let characters = request.characters.iter().copied();
+    let characters: Vec<LoreCharacter<'_>> =
+        characters.filter(|it| seen.insert(it.character)).collect();
     let targets = link_targets(request);
     let mut any = Condition::any();
     for (target, _) in &targets {
         any = any.add(target.condition());
     }
+    let ids = characters.iter().map(|it| it.character);
     let links = lorebook_link::Entity::find()
-        .filter(any)
+        .filter(any.add(lorebook_link::Column::CharacterId.is_in(ids)))
         .order_by_asc(lorebook_link::Column::Priority)
         .order_by_asc(lorebook_link::Column::Id)
         .find_also_related(lorebook::Entity)
         .all(db)
         .await?;
-    let mut rows: Vec<(LorebookSource, lorebook::Model)> = Vec::new();
-    for (target, source) in targets {
-        let of_target = links.iter().filter(|(link, _)| target.is_target_of(link));
-        let books = of_target.filter_map(|(_, book)| book.clone());
-        rows.extend(books.map(|it| (source, it)));
-    }
-    if let Some(named) = find_card_world(db, request).await? {
-        rows.push((LorebookSource::Character, named));
-    }
-    let mut entries = load_entries(db, rows.iter().map(|(_, it)| it.id)).await?;
-    let mut books: Vec<Lorebook> = Vec::new();
-    for (source, row) in rows {
-        // `remove`: a lorebook that is linked twice counts only where it comes first.
-        if let Some(entries) = entries.remove(&row.id) {
-            books.push(to_lorebook(&row, source, entries));
-        }
-    }
-    if let Some(own) = request
-        .speaker
-        .and_then(|it| embedded_lorebook(it.character, it.card))
-    {
-        let at = books
+    let linked_to = |target: LinkTarget| {
+        let of_target = links
             .iter()
-            .position(|it| it.source == LorebookSource::Character);
-        // A card's lorebook that was also imported into the library unchanged counts once.
-        books.retain(|it| it.source != LorebookSource::Character || !has_same_entries(it, &own));
-        books.insert(at.unwrap_or(books.len()).min(books.len()), own);
+            .filter(move |(link, _)| target.is_target_of(link));
+        of_target.filter_map(|(_, book)| book.clone().map(ActiveLorebook::Row))
+    };
+    let named = find_card_worlds(db, &characters).await?;
+    let mut active = Vec::new();
+    for (target, source) in targets {
+        active.extend(linked_to(target).map(|it| (source, it)));
     }
-    Ok(books)
+    for it in characters {
+        let embedded = embedded_lorebook(it.character, it.card).map(ActiveLorebook::Embedded);
+        let named = named.get(&it.character).cloned().map(ActiveLorebook::Row);
+        let all = embedded
+            .into_iter()
+            .chain(linked_to(LinkTarget::Character(it.character)))
+            .chain(named);
+        active.extend(all.map(|it| (LorebookSource::Character, it)));
+    }
+    Ok(active)
 }
 
 /// Builds a lorebook of the engine from a library row and its entries.
@@ -186,35 +215,46 @@ fn link_targets(request: &LoreRequest) -> Vec<(LinkTarget, LorebookSource)> {
     targets.extend(played.map(|it| (it, LorebookSource::Persona)));
     let space = request.space.map(LinkTarget::Space);
     targets.extend(space.map(|it| (it, LorebookSource::Space)));
-    let speaker = request
-        .speaker
-        .map(|it| LinkTarget::Character(it.character));
-    targets.extend(speaker.map(|it| (it, LorebookSource::Character)));
     targets
 }
 
-/// Returns the lorebook in the card owner's library with exactly the name in the card's `world`.
-async fn find_card_world(
+/// Returns, for each character, the lorebook in the library of the card's owner with exactly the name in
+/// the card's `world`.
+async fn find_card_worlds(
     db: &impl ConnectionTrait,
-    request: &LoreRequest<'_>,
-) -> Result<Option<lorebook::Model>, DbErr> {
-    let Some(speaker) = request.speaker else {
-        return Ok(None);
-    };
-    let data = speaker.card.document.get("data");
-    let extensions = data.and_then(|it| it.get("extensions"));
-    let world = extensions.and_then(|it| it.get("world"));
-    let (Some(owner), Some(name)) = (speaker.owner, world.and_then(Value::as_str)) else {
-        return Ok(None);
-    };
-    if name.trim().is_empty() {
-        return Ok(None);
+    characters: &[LoreCharacter<'_>],
+) -> Result<HashMap<CharacterId, lorebook::Model>, DbErr> {
+    let named = characters.iter();
+    let named = named.filter_map(|it| Some((it.character, it.owner?, world_name(it.card)?)));
+    let named: Vec<(CharacterId, UserId, &str)> = named.collect();
+    if named.is_empty() {
+        return Ok(HashMap::new());
     }
-    lorebook::select_for_owner(owner)
-        .filter(lorebook::Column::Name.eq(name.trim()))
+    let mut any = Condition::any();
+    for (_, owner, name) in &named {
+        let both = Condition::all()
+            .add(lorebook::Column::OwnerId.eq(*owner))
+            .add(lorebook::Column::Name.eq(*name));
+        any = any.add(both);
+    }
+    let rows = lorebook::Entity::find()
+        .filter(any)
         .order_by_asc(lorebook::Column::Id)
-        .one(db)
-        .await
+        .all(db)
+        .await?;
+    let worlds = named.into_iter().filter_map(|(character, owner, name)| {
+        let mut rows = rows.iter();
+        let row = rows.find(|it| it.owner_id == Some(owner) && it.name == name)?;
+        Some((character, row.clone()))
+    });
+    Ok(worlds.collect())
+}
+
+/// Returns the name in the `world` of a card, unless it is blank.
+fn world_name(card: &Card) -> Option<&str> {
+    let extensions = card.document.get("data")?.get("extensions")?;
+    let name = extensions.get("world")?.as_str()?.trim();
+    (!name.is_empty()).then_some(name)
 }
 
 /// Returns the entries of each lorebook by position; a lorebook without entries has an empty list.
@@ -237,6 +277,18 @@ async fn load_entries(
         of_book.push(to_entry(&row));
     }
     Ok(entries)
+}
+
+/// Returns whether a lorebook of a character has the entries of an earlier one, if one of both is
+/// embedded in a card: a card's lorebook that was also imported into the library unchanged counts once,
+/// and so does one that several cards contain.
+fn is_copy(book: &Lorebook, earlier: &[Lorebook]) -> bool {
+    let is_of_character = |it: &Lorebook| it.source == LorebookSource::Character;
+    let is_same = |it: &Lorebook| {
+        let is_embedded = it.id.is_none() || book.id.is_none();
+        is_of_character(it) && is_embedded && has_same_entries(it, book)
+    };
+    is_of_character(book) && earlier.iter().any(is_same)
 }
 
 /// Returns whether two lorebooks have equal entries, wherever they are stored.

@@ -38,6 +38,7 @@ pub fn member(id: i64, name: &str, card: Option<Value>) -> PromptMember {
         participation: Participation::Active,
         status: MembershipStatus::Active,
         character: card.as_ref().map(|_| CharacterId(id)),
+        owner: None,
         card: card.map(|it| Arc::new(Card::from_document(it).expect("a card"))),
         persona: None,
     }

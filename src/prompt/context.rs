@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use base::clock::Timestamp;
-use base::ids::{CharacterId, ConversationId, MembershipId, MessageId};
+use base::ids::{CharacterId, ConversationId, MembershipId, MessageId, UserId};
 use llm::compatibility::token_scale::TokenScale;
 use tavern::cards::card::Card;
 use tavern::import_warning::ImportWarning;
@@ -119,6 +119,8 @@ pub struct PromptMember {
     pub status: MembershipStatus,
     /// The character of this membership.
     pub character: Option<CharacterId>,
+    /// The owner of this character.
+    pub owner: Option<UserId>,
     /// The character's card.
     pub card: Option<Arc<Card>>,
     /// The user's persona description.

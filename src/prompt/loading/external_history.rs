@@ -68,6 +68,7 @@ pub async fn for_character(
         // Stored cards were validated when they were stored.
         card: character.card().ok().map(Arc::new),
         character: Some(character.id),
+        owner: character.owner_id,
         ..new_member(
             CHARACTER_MEMBERSHIP,
             &character.name,
@@ -90,7 +91,6 @@ pub async fn for_character(
         settings: &nothing,
         variables: &nothing,
         user: None,
-        speaker: Some((character.id, character.owner_id)),
     };
     context.lore = lore_loader::load(db, &context, loader).await?;
     Ok(context)
@@ -112,7 +112,7 @@ pub async fn for_space(
 ) -> Result<PromptContext, DbErr> {
     let db = pools.reader();
     let speaking = speaker_context(&history, speaker);
-    let (mut context, characters) =
+    let (mut context, _) =
         loader::space_settings(db, caches, &speaking, space, memberships).await?;
     context.note = loader::author_note_of(&Value::Null, speaker, space, memberships);
     context.user = persona_loader::to_prompt_user(Some(user));
@@ -123,7 +123,6 @@ pub async fn for_space(
         settings: &space.settings,
         variables: &Value::Null,
         user: Some(user.id),
-        speaker: loader::find_character(&context, memberships, &characters),
     };
     context.lore = lore_loader::load(db, &context, loader).await?;
     let (indexes, of_space) = (&caches.memories, (space, memberships));
@@ -164,6 +163,7 @@ fn new_member(id: MembershipId, name: &str, kind: MembershipKind) -> PromptMembe
         participation: Participation::Active,
         status: MembershipStatus::Active,
         character: None,
+        owner: None,
         card: None,
         persona: None,
     }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use base::clock::Timestamp;
-use base::ids::{CharacterId, ConversationId, MembershipId, MessageId, UserId};
+use base::ids::{CharacterId, ConversationId, MembershipId, MessageId};
 use llm::registry::ProviderKind;
 use sea_orm::{ConnectionTrait, DbErr};
 use serde::Deserialize;
@@ -215,7 +215,6 @@ pub async fn load_in_scope(
         settings: &space.settings,
         variables: &conversation.variables,
         user: user_membership.map(|it| it.id),
-        speaker: find_character(&context, &memberships, &characters),
     };
     context.lore = lore_loader::load(db, &context, loader).await?;
     let (indexes, of_space) = (&caches.memories, (&space, memberships.as_slice()));
@@ -325,18 +324,6 @@ pub(super) fn author_note_of(
     author_note::resolve(conversation, of_speaker, &space.settings)
 }
 
-/// Returns the character that speaks in a context, with its owner.
-pub(super) fn find_character(
-    context: &PromptContext,
-    memberships: &[membership::Model],
-    characters: &HashMap<CharacterId, CharacterCard>,
-) -> Option<(CharacterId, Option<UserId>)> {
-    let character = context.character()?.id;
-    let membership = memberships.iter().find(|it| it.id == character)?;
-    let id = membership.character_id?;
-    Some((id, characters.get(&id).and_then(|it| it.owner)))
-}
-
 fn to_prompt_member(
     membership: &membership::Model,
     characters: &HashMap<CharacterId, CharacterCard>,
@@ -350,6 +337,7 @@ fn to_prompt_member(
         participation: membership.participation,
         status: membership.status,
         character: membership.character_id,
+        owner: character.and_then(|it| it.owner),
         card: character.and_then(|it| it.card.clone()),
         persona: membership.persona.clone(),
     }

@@ -1,7 +1,7 @@
 //! Loads the inputs of a prompt's lorebook scan: the lorebooks, the scan settings, and the timed
 //! effects of earlier scans.
 
-use base::ids::{CharacterId, ConversationId, MembershipId, SpaceId, UserId};
+use base::ids::{ConversationId, MembershipId, SpaceId};
 use sea_orm::{ConnectionTrait, DbErr};
 use serde::Deserialize;
 use serde_json::Value;
@@ -10,6 +10,8 @@ use tavern::lorebook::timed_effects::TimedEffects;
 
 use crate::conversations::message::MessageRole;
 use crate::lorebooks::active_lorebooks;
+use crate::lorebooks::active_lorebooks::LoreCharacter;
+use crate::prompt::cards::card_texts;
 use crate::prompt::context::{LoreInput, PromptContext};
 use crate::prompt::loading::history_filter::HistoryFilter;
 use crate::prompt::loading::history_query;
@@ -28,8 +30,6 @@ pub struct LoreLoader<'a> {
     pub variables: &'a Value,
     /// The membership that `{{user}}` refers to.
     pub user: Option<MembershipId>,
-    /// The character that speaks, with its owner.
-    pub speaker: Option<(CharacterId, Option<UserId>)>,
 }
 
 /// Loads the lorebooks whose entries may activate in the prompt of `context`.
@@ -38,18 +38,12 @@ pub async fn load(
     context: &PromptContext,
     loader: LoreLoader<'_>,
 ) -> Result<LoreInput, DbErr> {
-    let card = context.character().and_then(|it| it.card.as_deref());
-    let speaker = loader.speaker.zip(card);
     let request = active_lorebooks::LoreRequest {
         conversation: loader.conversation.map(|(id, _)| id),
         space: loader.space,
         user_membership: loader.user,
         user_character: None,
-        speaker: speaker.map(|((character, owner), card)| active_lorebooks::LoreSpeaker {
-            character,
-            owner,
-            card,
-        }),
+        characters: &included_characters(context),
     };
     let books = active_lorebooks::load(db, &request).await?;
     if books.is_empty() {
@@ -79,4 +73,19 @@ pub async fn load(
         timed: TimedEffects::deserialize(&loader.variables["lore"]).unwrap_or_default(),
         n_replies,
     })
+}
+
+/// Returns the characters whose cards are included: the speaker, and then the others by position.
+fn included_characters(context: &PromptContext) -> Vec<LoreCharacter<'_>> {
+    let speaker = context.character().map(|it| it.id);
+    let mut members = card_texts::included_members(context);
+    members.sort_by_key(|it| Some(it.id) != speaker);
+    let characters = members.into_iter().filter_map(|it| {
+        Some(LoreCharacter {
+            character: it.character?,
+            owner: it.owner,
+            card: it.card.as_deref()?,
+        })
+    });
+    characters.collect()
 }

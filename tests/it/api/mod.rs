@@ -27,6 +27,7 @@ pub mod imported_spaces;
 pub mod invites;
 pub mod jobs;
 pub mod join;
+pub mod lore_of_groups;
 pub mod lorebooks;
 pub mod member_models;
 pub mod membership_updates;
