@@ -348,6 +348,10 @@ mod picture_tests;
 mod group_tests;
 
 #[cfg(test)]
+#[path = "builder_lore_tests.rs"]
+mod lore_tests;
+
+#[cfg(test)]
 #[path = "builder_macro_tests.rs"]
 mod macro_tests;
 

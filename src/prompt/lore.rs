@@ -300,6 +300,11 @@ impl PromptLore {
         }
     }
 
+    /// Returns the result of the scan, or `None` if no lorebook takes part.
+    pub fn into_scan(self) -> Option<ScanResult> {
+        self.outcome
+    }
+
     /// Returns the effects for the next scan, or `None` if no lorebook takes part.
     pub fn timed_effects(&self) -> Option<Value> {
         let outcome = self.outcome.as_ref()?;

@@ -16,6 +16,7 @@ pub mod greeting;
 pub mod history;
 pub mod loading;
 pub mod lore;
+pub mod lore_tester;
 pub mod macro_values;
 pub mod memory_block;
 pub mod prefill;

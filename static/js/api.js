@@ -161,7 +161,7 @@ export default class Api {
   changeLorebook = (id, body) => this.#patch(`/lorebooks/${id}`, body)
   importLorebook = (file) => this.#upload("/lorebooks/import", file)
   deleteLorebook = (id) => this.#delete(`/lorebooks/${id}`)
-  tryLorebook = (id, text) => this.#post(`/lorebooks/${id}/test`, { text })
+  tryLorebook = (id, body) => this.#post(`/lorebooks/${id}/test`, body)
   createLoreEntry = (id, body) => this.#post(`/lorebooks/${id}/entries`, body)
   changeLoreEntry = (id, entryId, body) => this.#patch(`/lorebooks/${id}/entries/${entryId}`, body)
   deleteLoreEntry = (id, entryId) => this.#delete(`/lorebooks/${id}/entries/${entryId}`)

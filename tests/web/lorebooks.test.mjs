@@ -3,6 +3,7 @@ import assert from "node:assert/strict"
 import test from "node:test"
 import { looksLikeLorebook, previewOf } from "../../static/js/models/lorebooks/lorebook_file.js"
 import { changesOf, matching, split, valuesOf } from "../../static/js/models/lorebooks/lorebook_entry.js"
+import { readLorebookPosition } from "../../static/js/models/lorebooks/lorebook_position.js"
 import { readLorebookReason } from "../../static/js/models/lorebooks/lorebook_reason.js"
 import english from "../../static/js/strings/en/lorebooks.js"
 
@@ -83,4 +84,19 @@ test("a lorebook without a name is named after its file", () => {
   assert.deepEqual(previewOf(world, "The coast.json"), { name: "The coast", n: 2 })
   assert.deepEqual(previewOf({ ...world, name: " Quay " }, "x.json"), { name: "Quay", n: 2 })
   assert.deepEqual(previewOf({ spec: "lorebook_v3", data: { entries: [1] } }, "x.json"), { name: "x", n: 1 })
+})
+
+test("a position has its label, and a depth also the role of its text", () => {
+  assert.deepEqual(readLorebookPosition({ type: "note_top" }), {
+    key: "lorebook_choice.position_2",
+    values: { depth: null, name: "" },
+    role: null,
+  })
+  assert.deepEqual(readLorebookPosition({ type: "at_depth", depth: 4, role: "user" }), {
+    key: "lorebook_position.at_depth",
+    values: { depth: 4, name: "" },
+    role: "lorebook_choice.role_1",
+  })
+  assert.equal(readLorebookPosition({ type: "outlet", name: "map" }).values.name, "map")
+  assert.equal(readLorebookPosition({ type: "elsewhere" }), null)
 })

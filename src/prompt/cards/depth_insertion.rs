@@ -31,7 +31,13 @@ pub fn insert(lines: Vec<PromptBlock>, mut injections: Vec<Injection>) -> Vec<Pr
     for it in &mut injections {
         it.depth = depth_outside_calls(&lines, it.depth);
     }
-    injections.sort_by_key(|it| (std::cmp::Reverse(it.depth), it.order, rank(it.block.role)));
+    injections.sort_by_key(|it| {
+        (
+            std::cmp::Reverse(it.depth),
+            it.order,
+            role_rank(it.block.role),
+        )
+    });
     let mut waiting = injections.into_iter().peekable();
     let mut blocks = Vec::with_capacity(n_lines);
     let mut lines = lines.into_iter();
@@ -59,7 +65,8 @@ fn depth_outside_calls(lines: &[PromptBlock], depth: usize) -> usize {
     lines.len() - before
 }
 
-fn rank(role: PromptRole) -> u8 {
+/// Returns the rank of a role at one depth: the lower one comes first.
+pub fn role_rank(role: PromptRole) -> u8 {
     match role {
         PromptRole::Assistant => 0,
         PromptRole::User => 1,

@@ -46,9 +46,6 @@ pub async fn load(
         characters: &included_characters(context),
     };
     let books = active_lorebooks::load(db, &request).await?;
-    if books.is_empty() {
-        return Ok(LoreInput::default());
-    }
     let limits = context.limits();
     let available_tokens = limits.context_tokens - limits.response_tokens;
     let cutoff_seq = context.history.last().map_or(0, |it| it.seq);

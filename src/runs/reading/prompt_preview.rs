@@ -1,11 +1,14 @@
 //! Loads and builds the prompt of a preview, as a person sees it, without a call of a model.
 
 use base::ids::{ConversationId, MembershipId, MessageId};
+use tavern::lorebook::engine_lorebook::Lorebook;
 
 use crate::conversations::audience::viewer::Viewer;
 use crate::prompt::context::PromptContext;
 use crate::prompt::loading::loader;
 use crate::prompt::loading::loader::PromptRequest;
+use crate::prompt::lore_tester::lore_test;
+use crate::prompt::lore_tester::lore_test::TestMessage;
 use crate::prompt::prefill;
 use crate::prompt::record::whispered_blocks;
 use crate::providers::provider;
@@ -30,6 +33,21 @@ pub async fn load_context(
     };
     let prompt = loader::load(&context.db, &context.prompt_caches, request).await?;
     Ok(prompt.filter(|it| it.find_speaker().is_some()))
+}
+
+/// Loads the inputs of the prompt in which a lorebook is tested: as [`load_context`], with this lorebook and
+/// this message.
+pub async fn load_lore_test(
+    context: &RunServices,
+    conversation: ConversationId,
+    speaking: (MembershipId, Viewer),
+    (book, message): (Lorebook, TestMessage),
+) -> Result<Option<PromptContext>, ConversationReadError> {
+    let Some(mut prompt) = load_context(context, conversation, speaking).await? else {
+        return Ok(None);
+    };
+    lore_test::add(&mut prompt, book, message);
+    Ok(Some(prompt))
 }
 
 /// Returns the prompt that would be sent if this member spoke now, as the reader sees it, and its provider.

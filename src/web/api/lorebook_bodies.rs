@@ -1,12 +1,11 @@
 //! Defines and validates the request and response bodies of the endpoints that create, change,
-//! import, test and link lorebooks.
+//! import and link lorebooks.
 
 use base::display_name;
-use base::ids::{LorebookEntryId, LorebookId};
+use base::ids::LorebookId;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tavern::import_warning::ImportWarning;
-use tavern::lorebook::scan_result;
 use tavern::lorebook_files::file;
 use utoipa::ToSchema;
 
@@ -16,9 +15,6 @@ use crate::web::api::lorebook_entry_bodies;
 use crate::web::api::lorebook_entry_bodies::{EntryView, LorebookEntryBody, too_large};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::json_body as body;
-
-/// The maximum length of a test text in bytes, the same as for a message.
-const MAX_TEST_TEXT_BYTES: usize = 64 * 1024;
 
 /// A new lorebook.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -91,50 +87,6 @@ pub struct ImportedLorebookResponse {
     pub warnings: Vec<String>,
     /// The same warnings, in the same order, as codes.
     pub warnings_coded: Vec<ImportWarning>,
-}
-
-/// A text to test a lorebook with.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = LoreTrial)]
-pub struct LorebookTestRequest {
-    /// Scanned as the newest message.
-    #[schema(max_length = 65_536)]
-    text: String,
-}
-
-/// The result of testing a lorebook.
-#[derive(Serialize, ToSchema)]
-#[schema(as = LoreTried)]
-pub struct LorebookTestResult {
-    /// In prompt order.
-    pub fired: Vec<TestedEntry>,
-    pub not_fired: Vec<TestedEntry>,
-    /// Problems of the lorebook, as sentences.
-    pub warnings: Vec<String>,
-    /// The same warnings, in the same order, as codes.
-    pub warnings_coded: Vec<ImportWarning>,
-}
-
-/// The result for one entry.
-#[derive(Serialize, ToSchema)]
-#[schema(as = LoreJudged)]
-pub struct TestedEntry {
-    pub entry_id: Option<LorebookEntryId>,
-    pub name: String,
-    /// The reason, with its detail after a colon: `key: dragon`, `dice: 50`, `constant`.
-    pub because: String,
-}
-
-impl TestedEntry {
-    /// Creates the result of an entry.
-    pub fn new(entry: &scan_result::EntryRef, because: impl ToString) -> Self {
-        Self {
-            entry_id: entry.entry_id,
-            name: entry.name.clone(),
-            because: because.to_string(),
-        }
-    }
 }
 
 /// The lorebooks that are linked to a space, conversation or character.
@@ -223,21 +175,6 @@ impl UpdateLorebook {
         }
         let name = self.name.as_deref().map(parse_name).transpose()?;
         Ok((name, Value::Object(document)))
-    }
-}
-
-impl LorebookTestRequest {
-    /// Returns the text.
-    ///
-    /// # Errors
-    /// Returns 422 when it is too long.
-    pub fn text(self) -> ApiResult<String> {
-        match self.text.len() <= MAX_TEST_TEXT_BYTES {
-            true => Ok(self.text),
-            false => {
-                Err(ApiError::new(422, "too_long", "Must not exceed 64 KiB.").with_param("text"))
-            }
-        }
     }
 }
 

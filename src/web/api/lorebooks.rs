@@ -1,25 +1,17 @@
-//! Endpoints that list, create, show, change, delete, import and export the caller's lorebooks, and
-//! test a lorebook on a text.
+//! Endpoints that list, create, show, change, delete, import and export the caller's lorebooks.
 
 use actix_web::HttpResponse;
 use actix_web::http::header::{ContentDisposition, DispositionParam, DispositionType};
 use actix_web::web::{Data, Json, Path};
 use base::ids::LorebookId;
 use tavern::import_warning;
-use tavern::lorebook::engine;
-use tavern::lorebook::engine_lorebook::{Lorebook, LorebookSource};
-use tavern::lorebook::scan_request::{
-    MatchTexts, ScanRequest, ScanSettings, ScanSpeaker, ScanTrigger, ScannedMessage,
-};
-use tavern::lorebook::timed_effects::TimedEffects;
 use tavern::lorebook_files::file;
 
 use crate::app::App;
 use crate::db::reading::page::{PageOf, PageQuery};
-use crate::lorebooks::{active_lorebooks, lorebook, lorebook_entry};
+use crate::lorebooks::{lorebook, lorebook_entry};
 use crate::web::api::lorebook_bodies::{
-    CreateLorebook, ImportedLorebookResponse, LorebookDetail, LorebookTestRequest,
-    LorebookTestResult, TestedEntry, UpdateLorebook,
+    CreateLorebook, ImportedLorebookResponse, LorebookDetail, UpdateLorebook,
 };
 use crate::web::api::lorebook_entry_bodies::EntryView;
 use crate::web::error::{ApiError, ApiResult};
@@ -189,74 +181,6 @@ pub async fn export(
             parameters: vec![DispositionParam::Filename(format!("{name}.json"))],
         })
         .json(world))
-}
-
-/// Tests a lorebook on a text: which entries are activated, and why the others are not. Nothing is
-/// stored.
-#[utoipa::path(
-    post,
-    path = "/api/lorebooks/{lorebook_id}/test",
-    tag = "lorebooks",
-    request_body = LorebookTestRequest,
-    responses((status = 200, body = LorebookTestResult), (status = 422, description = "`too_long`."))
-)]
-pub async fn test(
-    app: Data<App>,
-    caller: CurrentUser,
-    id: Path<LorebookId>,
-    body: JsonBody<LorebookTestRequest>,
-) -> ApiResult<Json<LorebookTestResult>> {
-    let found = require_own(&app, &caller, id.into_inner()).await?;
-    let text = body.read().await?.text()?;
-    let rows = lorebook_entry::list_for_lorebook(app.db.reader(), found.id).await?;
-    let work = move || {
-        let entries = rows.iter().map(active_lorebooks::to_entry).collect();
-        test_entries(
-            active_lorebooks::to_lorebook(&found, LorebookSource::Space, entries),
-            &text,
-        )
-    };
-    let tried = app.shutdown.main().spawn_blocking(work).await;
-    Ok(Json(tried.map_err(ApiError::internal)?))
-}
-
-/// Scans a text as if it were the newest message of a conversation.
-fn test_entries(book: Lorebook, text: &str) -> LorebookTestResult {
-    let message = ScannedMessage {
-        seq: 1,
-        name: "",
-        text,
-    };
-    let outcome = engine::activate(&ScanRequest {
-        lorebooks: &[book],
-        settings: ScanSettings {
-            include_names: false,
-            ..ScanSettings::default()
-        },
-        messages: &[message],
-        n_messages: 1,
-        n_replies: 0,
-        extra_texts: &[],
-        texts: MatchTexts::default(),
-        speaker: ScanSpeaker::default(),
-        trigger: ScanTrigger::Normal,
-        timed_effects: &TimedEffects::default(),
-        expand: &str::to_owned,
-        count_tokens: &|_| 0,
-        seed: 0,
-    });
-    let fired = outcome.activated.iter();
-    let not_fired = outcome.skipped.iter();
-    LorebookTestResult {
-        fired: fired
-            .map(|it| TestedEntry::new(&it.entry, &it.reason))
-            .collect(),
-        not_fired: not_fired
-            .map(|it| TestedEntry::new(&it.entry, &it.reason))
-            .collect(),
-        warnings: import_warning::sentences(&outcome.warnings),
-        warnings_coded: outcome.warnings,
-    }
 }
 
 /// Loads the entries of a lorebook.

@@ -29,6 +29,7 @@ pub mod lorebook_bodies;
 pub mod lorebook_entries;
 pub mod lorebook_entry_bodies;
 pub mod lorebook_links;
+pub mod lorebook_testing;
 pub mod lorebooks;
 pub mod membership_announcements;
 pub mod membership_bodies;

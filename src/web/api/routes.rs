@@ -5,12 +5,12 @@ use crate::web::api::admin::{runs as admin_runs, stats as admin_stats, users as 
 use crate::web::api::{
     api_keys, attachments, avatars, bookmarks, candidates, card_files, characters, chat_exports,
     conversation_actions, conversations, health, imports, invites, jobs, join, lorebook_entries,
-    lorebook_links, lorebooks, membership_updates, memberships, memories, memory_embedding,
-    memory_learning, memory_pruning, memory_transfer, message_changes, message_continue,
-    message_revisions, message_versions, messages, metrics, next_speaker, persona_files, personas,
-    preset_expansion, preset_files, presets, prompts, providers, queue_edit, reactions,
-    regex_scripts, runs, search, session, setup, space_files, space_invitations, spaces, summaries,
-    swipes, tool_approvals, translations, users,
+    lorebook_links, lorebook_testing, lorebooks, membership_updates, memberships, memories,
+    memory_embedding, memory_learning, memory_pruning, memory_transfer, message_changes,
+    message_continue, message_revisions, message_versions, messages, metrics, next_speaker,
+    persona_files, personas, preset_expansion, preset_files, presets, prompts, providers,
+    queue_edit, reactions, regex_scripts, runs, search, session, setup, space_files,
+    space_invitations, spaces, summaries, swipes, tool_approvals, translations, users,
 };
 use crate::web::openapi::endpoint::{ApiEndpoint, endpoints};
 
@@ -208,7 +208,7 @@ fn lore_endpoints() -> Vec<ApiEndpoint> {
         lorebooks::show,
         lorebooks::update,
         lorebooks::export,
-        lorebooks::test,
+        lorebook_testing::test,
         lorebook_entries::list,
         lorebook_entries::create_entry,
         lorebook_entries::show,

@@ -59,9 +59,10 @@ export default class LorebookActions {
     for (const listener of this.#listeners) listener()
   }
 
-  // Returns which entries a text activates, and why the others are not activated.
-  testText(bookId, text) {
-    return this.#api.tryLorebook(bookId, text)
+  // Returns which entries a text activates, and why the others are not activated; with a conversation, together
+  // with all its lorebooks.
+  testText(bookId, text, conversationId = null) {
+    return this.#api.tryLorebook(bookId, { text, ...(conversationId && { conversation_id: conversationId }) })
   }
 
   // `target` is `{ kind, id }`, its kind "spaces", "conversations" or "characters".

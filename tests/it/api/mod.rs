@@ -28,6 +28,7 @@ pub mod invites;
 pub mod jobs;
 pub mod join;
 pub mod lore_of_groups;
+pub mod lorebook_testing;
 pub mod lorebooks;
 pub mod member_models;
 pub mod membership_updates;
