@@ -5,6 +5,7 @@
 // A benchmark prints its results and panics on errors.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
+use std::collections::HashSet;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -144,6 +145,7 @@ fn scan(lorebooks: &[Lorebook], texts: &[&str]) -> (Duration, [usize; 2]) {
         speaker: ScanSpeaker::default(),
         trigger: ScanTrigger::Normal,
         timed_effects: &TimedEffects::default(),
+        external: &HashSet::new(),
         expand: &str::to_owned,
         count_tokens: &|text| text.len() as i64 / 4,
         seed: 1,

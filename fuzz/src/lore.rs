@@ -1,7 +1,7 @@
 //! The lorebook engine: it terminates, reports every entry once, stays within its budget, and is
 //! deterministic.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use serde_json::json;
 use tavern::lorebook::engine;
@@ -49,6 +49,7 @@ pub fn check(data: &[u8]) {
         },
         trigger: ScanTrigger::Normal,
         timed_effects: &TimedEffects::default(),
+        external: &HashSet::new(),
         expand: &|text| text.replace("{{char}}", "Ada"),
         count_tokens: &|text| text.len() as i64,
         seed: data.len() as u64,

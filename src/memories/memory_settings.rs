@@ -70,6 +70,11 @@ impl MemorySettings {
         self.is_enabled && self.recall
     }
 
+    /// Returns the minimum score of what is similar, from 0 to 1.
+    pub fn threshold(&self) -> f32 {
+        self.threshold
+    }
+
     /// Returns the rules of a search for a prompt of this many tokens.
     pub fn rules(&self, prompt_tokens: i64, cosine_range: (f32, f32)) -> RecallRules {
         RecallRules {

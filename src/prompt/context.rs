@@ -1,6 +1,7 @@
 //! Defines `PromptContext`, all inputs of one prompt (members, cards, preset, lorebooks, messages),
 //! and derives token limits and macro values from them. No I/O; `prompt/loading/` loads the inputs.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use base::clock::Timestamp;
@@ -239,6 +240,9 @@ pub struct LoreInput {
     pub settings: ScanSettings,
     /// The effects of earlier scans.
     pub timed: TimedEffects,
+    /// The vectorized entries whose contents are similar to the scanned messages, by
+    /// [`tavern::lorebook::compiled_entry::entry_key`].
+    pub external: HashSet<String>,
     /// The number of messages written by an AI.
     pub n_replies: i64,
 }

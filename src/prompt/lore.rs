@@ -219,6 +219,7 @@ fn scan_lorebooks(
         },
         trigger: generation_trigger(context.trigger),
         timed_effects: &context.lore.timed,
+        external: &context.lore.external,
         expand,
         count_tokens: count,
         seed: random::lore_seed(seed),

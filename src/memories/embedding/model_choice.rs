@@ -15,6 +15,9 @@ use crate::memories::embedding_model;
 use crate::providers::provider;
 use crate::providers::provider_factory::{ProviderError, ProviderFactory};
 
+/// The cosines of a provider's model that count as scores of 0 and 1.
+pub const COSINE_RANGE: (f32, f32) = (0.0, 1.0);
+
 /// An embedding model of a provider.
 #[derive(Clone, Debug)]
 pub struct EmbeddingChoice {
@@ -118,14 +121,19 @@ impl EmbeddingChoice {
         self.provider.disabled || self.timeout_s() == Some(0.0)
     }
 
-    /// Returns the options for a query, which waits at most this long.
-    pub fn read_options(&self, limit: Duration, row: &embedding_model::Model) -> EmbeddingOptions {
+    /// Returns the options for a query, which waits at most this long; `stored_dimensions` are those of the
+    /// vectors with which it is compared, if they are known.
+    pub fn read_options(
+        &self,
+        limit: Duration,
+        stored_dimensions: Option<usize>,
+    ) -> EmbeddingOptions {
         let timeout_s = self.timeout_s().unwrap_or(f64::INFINITY);
         EmbeddingOptions {
             timeout_s: Some(timeout_s.min(limit.as_secs_f64())),
             // The reply of a run waits for the query.
             max_retries: Some(0),
-            stored_dimensions: usize::try_from(row.dimensions).ok(),
+            stored_dimensions,
             ..self.write_options()
         }
     }
@@ -264,16 +272,8 @@ mod tests {
 
     #[test]
     fn a_query_waits_no_longer_than_its_limit_and_zero_pauses_the_provider() {
-        let row = embedding_model::Model {
-            id: EmbeddingModelId(1),
-            name: "m".to_owned(),
-            base_url_hash: String::new(),
-            dimensions: 3,
-            score_low: 0.0,
-            score_high: 1.0,
-        };
         let timeout_s = |settings: Value| {
-            let options = choice(settings).read_options(Duration::from_secs(2), &row);
+            let options = choice(settings).read_options(Duration::from_secs(2), Some(3));
             assert_eq!(options.max_retries, Some(0));
             options.timeout_s
         };

@@ -92,7 +92,9 @@ impl QueryEmbedder {
         let Some(row) = row.filter(|it| choice.fits(it)) else {
             return Ok(None);
         };
-        let vectors = self.request(&choice, &row, texts).await?;
+        let dimensions = usize::try_from(row.dimensions).ok();
+        let vectors = self.embed_texts(&choice, dimensions, texts.to_vec());
+        let vectors = vectors.await?;
         Ok(Some(QueryVectors {
             model: row.id,
             vectors: vectors.iter().map(|it| QueryVector::new(it)).collect(),
@@ -100,16 +102,21 @@ impl QueryEmbedder {
         }))
     }
 
-    async fn request(
+    /// Returns the vectors of these texts, of length 1 and with these dimensions, if they are known. Sends
+    /// nothing while the circuit breaker of the provider is open. The request continues in the background if
+    /// the caller stops waiting.
+    ///
+    /// # Errors
+    /// Returns why the provider returned no vectors in time.
+    pub async fn embed_texts(
         &self,
         choice: &EmbeddingChoice,
-        row: &embedding_model::Model,
-        texts: &[String],
+        dimensions: Option<usize>,
+        texts: Vec<String>,
     ) -> Result<Vec<Arc<[f32]>>, QueryError> {
         let client = choice.client(&self.models)?;
-        let options = choice.read_options(READ_LIMIT, row);
+        let options = choice.read_options(READ_LIMIT, dimensions);
         let is_closed = client.breaker_open_for().is_none();
-        let texts = texts.to_vec();
         // A task of the main runtime, which owns the connections. It is not canceled, so that the circuit
         // breaker also counts its time limit.
         let call = self.shutdown.spawn(async move {

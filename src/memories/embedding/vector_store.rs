@@ -13,15 +13,13 @@ use sea_orm::{
     QueryFilter, QueryOrder, QuerySelect, Select,
 };
 
-use crate::memories::embedding::model_choice::EmbeddingChoice;
+use crate::memories::embedding::model_choice::{COSINE_RANGE, EmbeddingChoice};
 use crate::memories::memory::{Column, Entity};
 use crate::memories::memory_store::LOCAL_MODEL;
 use crate::memories::tasks::{embedding_task, memory_task, task_queue};
 use crate::memories::{embedding_model, memory, memory_vector};
 use crate::spaces::space;
 
-/// The cosines of a provider's model that count as scores of 0 and 1.
-const COSINE_RANGE: (f32, f32) = (0.0, 1.0);
 /// The rows of a page. Vectors are loaded in pages, because they need several times as much memory
 /// before they are quantized.
 const PAGE: u64 = 2_000;

@@ -18,8 +18,9 @@ use crate::presets::resolve;
 use crate::presets::resolve::PresetLayers;
 use crate::prompt::context::{HistoryLine, PromptContext, PromptMember, PromptUser};
 use crate::prompt::loading::loader::{PromptCaches, SpeakerContext};
-use crate::prompt::loading::lore_loader::LoreLoader;
-use crate::prompt::loading::{loader, lore_loader, memory_loader, persona_loader};
+use crate::prompt::loading::lore::lore_loader::LoreLoader;
+use crate::prompt::loading::lore::{lore_loader, vector_matches};
+use crate::prompt::loading::{loader, memory_loader, persona_loader};
 use crate::prompt::scripts::prompt_scripts::PromptScripts;
 use crate::providers::provider;
 use crate::spaces::membership::{MembershipKind, MembershipStatus, Participation};
@@ -126,7 +127,10 @@ pub async fn for_space(
     };
     context.lore = lore_loader::load(db, &context, loader).await?;
     let (indexes, of_space) = (&caches.memories, (space, memberships));
-    context.memories = memory_loader::load(pools, indexes, &context, of_space, None).await;
+    (context.memories, context.lore.external) = tokio::join!(
+        memory_loader::load(pools, indexes, &context, of_space, None),
+        vector_matches::find(pools, &caches.lore_vectors, &context, &space.settings),
+    );
     Ok(context)
 }
 

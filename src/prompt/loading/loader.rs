@@ -27,10 +27,12 @@ use crate::prompt::context::{LoreInput, PromptContext, PromptMember, RecalledMem
 use crate::prompt::history::history_window;
 use crate::prompt::loading::history_cache::HistoryCache;
 use crate::prompt::loading::history_filter::HistoryFilter;
-use crate::prompt::loading::lore_loader::LoreLoader;
+use crate::prompt::loading::lore::content_vectors::ContentVectors;
+use crate::prompt::loading::lore::lore_loader::LoreLoader;
+use crate::prompt::loading::lore::{lore_loader, vector_matches};
 use crate::prompt::loading::{
-    history_lines, history_query, lore_loader, memory_loader, persona_loader, picture_loader,
-    quotes, summary_loader, translated_history,
+    history_lines, history_query, memory_loader, persona_loader, picture_loader, quotes,
+    summary_loader, translated_history,
 };
 use crate::prompt::scripts::prompt_scripts::PromptScripts;
 use crate::prompt::text_completion::templates;
@@ -94,6 +96,7 @@ pub struct PromptCaches {
     pub histories: HistoryCache,
     pub cards: CardCache,
     pub memories: MemoryIndexes,
+    pub lore_vectors: ContentVectors,
     pub scripts: ScriptCache,
 }
 
@@ -103,6 +106,7 @@ impl PromptCaches {
         Self {
             histories: HistoryCache::default(),
             cards: CardCache::default(),
+            lore_vectors: ContentVectors::new(queries.clone()),
             memories: MemoryIndexes::new(queries),
             scripts: ScriptCache::default(),
         }
@@ -218,8 +222,11 @@ pub async fn load_in_scope(
     };
     context.lore = lore_loader::load(db, &context, loader).await?;
     let (indexes, of_space) = (&caches.memories, (&space, memberships.as_slice()));
-    context.memories =
-        memory_loader::load(pools, indexes, &context, of_space, Some(of_conversation)).await;
+    // Both may wait for the provider of the embedding model.
+    (context.memories, context.lore.external) = tokio::join!(
+        memory_loader::load(pools, indexes, &context, of_space, Some(of_conversation)),
+        vector_matches::find(pools, &caches.lore_vectors, &context, &space.settings),
+    );
     Ok(context)
 }
 

@@ -6,7 +6,7 @@ pub mod history_filter;
 pub mod history_lines;
 pub mod history_query;
 pub mod loader;
-pub mod lore_loader;
+pub mod lore;
 pub mod memory_loader;
 pub mod model_language;
 pub mod persona_loader;

@@ -1,7 +1,7 @@
 //! Tests lorebooks on a text: which entries are activated, in the order of a prompt, and why the others
 //! are not. No I/O.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use base::ids::{CharacterId, MembershipId, MessageId};
 use tavern::import_warning::ImportWarning;
@@ -125,6 +125,7 @@ pub fn test_alone(book: Lorebook, text: &str) -> TestedLore {
         speaker: ScanSpeaker::default(),
         trigger: ScanTrigger::Normal,
         timed_effects: &TimedEffects::default(),
+        external: &HashSet::new(),
         expand: &str::to_owned,
         count_tokens: &|_| 0,
         seed: 0,

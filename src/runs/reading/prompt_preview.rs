@@ -1,12 +1,14 @@
 //! Loads and builds the prompt of a preview, as a person sees it, without a call of a model.
 
 use base::ids::{ConversationId, MembershipId, MessageId};
+use serde_json::Value;
 use tavern::lorebook::engine_lorebook::Lorebook;
 
 use crate::conversations::audience::viewer::Viewer;
 use crate::prompt::context::PromptContext;
 use crate::prompt::loading::loader;
 use crate::prompt::loading::loader::PromptRequest;
+use crate::prompt::loading::lore::vector_matches;
 use crate::prompt::lore_tester::lore_test;
 use crate::prompt::lore_tester::lore_test::TestMessage;
 use crate::prompt::prefill;
@@ -35,18 +37,30 @@ pub async fn load_context(
     Ok(prompt.filter(|it| it.find_speaker().is_some()))
 }
 
+/// A lorebook and the text on which it is tested.
+#[derive(Clone, Debug)]
+pub struct LoreTest<'a> {
+    pub book: Lorebook,
+    pub message: TestMessage,
+    /// The settings of the space.
+    pub settings: &'a Value,
+}
+
 /// Loads the inputs of the prompt in which a lorebook is tested: as [`load_context`], with this lorebook and
 /// this message.
 pub async fn load_lore_test(
     context: &RunServices,
     conversation: ConversationId,
     speaking: (MembershipId, Viewer),
-    (book, message): (Lorebook, TestMessage),
+    test: LoreTest<'_>,
 ) -> Result<Option<PromptContext>, ConversationReadError> {
     let Some(mut prompt) = load_context(context, conversation, speaking).await? else {
         return Ok(None);
     };
-    lore_test::add(&mut prompt, book, message);
+    lore_test::add(&mut prompt, test.book, test.message);
+    let vectors = &context.prompt_caches.lore_vectors;
+    let external = vector_matches::find(&context.db, vectors, &prompt, test.settings);
+    prompt.lore.external = external.await;
     Ok(Some(prompt))
 }
 

@@ -17,6 +17,7 @@ use crate::lorebooks::{active_lorebooks, lorebook_entry};
 use crate::prompt::lore_tester::lore_test;
 use crate::prompt::lore_tester::lore_test::{TestMessage, TestedLore};
 use crate::runs::reading::prompt_preview;
+use crate::runs::reading::prompt_preview::LoreTest;
 use crate::spaces::permissions::Action;
 use crate::web::api::{lorebooks, prompts};
 use crate::web::error::{ApiError, ApiResult};
@@ -201,7 +202,12 @@ async fn test_in(
     };
     let services = app.engine.context();
     let speaking = (speaker, at.viewer());
-    let context = prompt_preview::load_lore_test(services, conversation, speaking, (book, message));
+    let test = LoreTest {
+        book,
+        message,
+        settings: &at.space.settings,
+    };
+    let context = prompt_preview::load_lore_test(services, conversation, speaking, test);
     let context = context.await?.ok_or_else(prompts::no_speaker)?;
     let work = move || lore_test::test_in(&context, &tokens::count);
     let tested = services.shutdown.main().spawn_blocking(work).await;

@@ -76,4 +76,5 @@ pub mod summary_transfer;
 pub mod swipes;
 pub mod translations;
 pub mod users;
+pub mod vectorized_lore;
 pub mod whisper_reads;

@@ -56,6 +56,9 @@ impl ActivationCheck<'_, '_> {
             if entry.constant && !entry.use_regex {
                 return Ok(ActivationReason::Constant);
             }
+            if self.scan.external.contains(&prepared.key) {
+                return Ok(ActivationReason::External);
+            }
             if is_sticky {
                 return Ok(ActivationReason::Sticky);
             }

@@ -47,6 +47,12 @@ pub enum KeyProblem<'p> {
     TooSlow(SearchLimit),
 }
 
+/// Returns the key of an entry that is unique among all entries of a scan, from that of its lorebook and that
+/// within the lorebook.
+pub fn entry_key(lorebook: &str, entry: &str) -> String {
+    format!("{lorebook}.{entry}")
+}
+
 /// Compiles all entries of a scan, by precedence. Adds problems to `warnings`.
 pub fn compile_all<'a>(
     scan: &ScanRequest<'a>,
@@ -109,7 +115,7 @@ impl<'a> CompiledEntry<'a> {
             exclude_keys: reader.compile_all(&decorators.exclude_keys),
             exclude_keys_all: reader.compile_all(&decorators.exclude_keys_all),
             invalid_key: reader.invalid_key,
-            key: format!("{}.{}", lorebook.key, entry.key),
+            key: entry_key(&lorebook.key, &entry.key),
             lorebook,
             entry,
             decorators,

@@ -377,6 +377,10 @@ mod engine_fixture;
 mod tests;
 
 #[cfg(test)]
+#[path = "engine_external_tests.rs"]
+mod external_tests;
+
+#[cfg(test)]
 #[path = "engine_pattern_tests.rs"]
 mod pattern_tests;
 

@@ -1,6 +1,8 @@
 //! Builds the input of a scan for tests of the engine (lorebooks from JSON, messages from strings),
 //! runs the scan, and returns its result as text.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use crate::lorebook::engine_lorebook::{Lorebook, LorebookSource};
@@ -24,6 +26,7 @@ pub struct EngineFixture<'a> {
     pub tags: Vec<&'a str>,
     pub trigger: ScanTrigger,
     pub timed_effects: TimedEffects,
+    pub external: HashSet<String>,
     pub seed: u64,
 }
 
@@ -41,6 +44,7 @@ pub fn fixture<'a>(lines: &[&'a str], entries: Value) -> EngineFixture<'a> {
         tags: Vec::new(),
         trigger: ScanTrigger::Normal,
         timed_effects: TimedEffects::default(),
+        external: HashSet::new(),
         seed: 7,
     }
 }
@@ -90,6 +94,7 @@ impl EngineFixture<'_> {
             },
             trigger: self.trigger,
             timed_effects: &self.timed_effects,
+            external: &self.external,
             expand: &|text| text.replace("{{char}}", name),
             count_tokens: &|text| text.split_whitespace().count() as i64,
             seed: self.seed,

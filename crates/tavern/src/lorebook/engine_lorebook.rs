@@ -59,6 +59,9 @@ pub struct LorebookEntry {
     pub enabled: bool,
     /// Activates without a key.
     pub constant: bool,
+    /// Also activates if its content is similar to the scanned texts, which the caller decides; see
+    /// [`crate::lorebook::scan_request::ScanRequest::external`].
+    pub is_vectorized: bool,
     /// Whether all keys are patterns.
     pub use_regex: bool,
     /// Insertion order: a higher value is nearer to the end of the prompt.

@@ -1,6 +1,8 @@
 //! Defines the input of the lorebook engine for one prompt: lorebooks, messages, other texts, and
 //! the World Info settings, which are parsed from the settings of a space.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::lorebook::engine_lorebook::Lorebook;
@@ -25,6 +27,9 @@ pub struct ScanRequest<'a> {
     pub trigger: ScanTrigger,
     /// The effects of earlier scans: see [`crate::lorebook::scan_result::ScanResult::timed_effects`].
     pub timed_effects: &'a TimedEffects,
+    /// The entries that are activated without a key, unless another rule excludes them, by
+    /// [`crate::lorebook::compiled_entry::entry_key`].
+    pub external: &'a HashSet<String>,
     /// Expands the macros of a key or content.
     pub expand: &'a dyn Fn(&str) -> String,
     /// Returns the number of tokens of a text.

@@ -61,6 +61,8 @@ pub struct SkippedEntry {
 pub enum ActivationReason {
     /// It is constant.
     Constant,
+    /// The caller activated it: a vectorized entry whose content is similar to the scanned texts.
+    External,
     /// `@@activate`.
     Decorator,
     /// This key was found.
@@ -75,6 +77,7 @@ impl fmt::Display for ActivationReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Constant => f.write_str("constant"),
+            Self::External => f.write_str("vectorized"),
             Self::Decorator => f.write_str("decorator: @@activate"),
             Self::Key(key) => write!(f, "key: {key}"),
             Self::Sticky => f.write_str("sticky"),

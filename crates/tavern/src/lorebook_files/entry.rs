@@ -41,6 +41,7 @@ pub fn read(document: &Value, key: String, id: Option<LorebookEntryId>) -> Loreb
         content: lenient_json::text(field("content")),
         enabled: lenient_json::boolean(field("enabled")).unwrap_or(true),
         constant: lenient_json::boolean(field("constant")).unwrap_or(false),
+        is_vectorized: flag("vectorized"),
         use_regex: lenient_json::boolean(field("use_regex")).unwrap_or(false)
             && !is_from_silly_tavern,
         order: lenient_json::int(field("insertion_order")).unwrap_or(DEFAULT_ORDER),

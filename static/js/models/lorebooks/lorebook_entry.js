@@ -1,5 +1,6 @@
 // Converts a lorebook entry to the flat values of a form and back. An empty value is the default.
 const FLAGS = [
+  "vectorized",
   "exclude_recursion",
   "prevent_recursion",
   "group_override",

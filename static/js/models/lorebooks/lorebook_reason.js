@@ -2,6 +2,7 @@
 // dragon`, `dice: 50`, `constant`.
 const WORDS = new Set([
   "constant",
+  "vectorized",
   "decorator",
   "key",
   "sticky",

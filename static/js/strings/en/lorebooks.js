@@ -86,6 +86,7 @@ export default {
   "lorebook_settings.sorted_evenly": "Sorted Evenly",
 
   "lorebook_reason.constant": "Constant entry.",
+  "lorebook_reason.vectorized": "Vectorized: its content is similar to the newest messages.",
   "lorebook_reason.decorator": "Set by a decorator: {detail}",
   "lorebook_reason.key": "Keyword found: {detail}",
   "lorebook_reason.sticky": "Sticky: still active from an earlier message.",
@@ -115,6 +116,9 @@ export default {
   "lorebook_field.keys_hint": "Separated by commas. Text between slashes is a regular expression.",
   "lorebook_field.content": "Content",
   "lorebook_field.constant": "Constant",
+  "lorebook_field.vectorized": "Vectorized",
+  "lorebook_field.vectorized_hint":
+    "Also activated if its content is similar to the newest messages. Requires an embedding model.",
   "lorebook_field.selective": "Use Optional Filter",
   "lorebook_field.secondary_keys": "Optional Filter",
   "lorebook_field.logic": "Logic",

@@ -85,6 +85,7 @@ export default {
   "lorebook_settings.sorted_evenly": "均匀排序",
 
   "lorebook_reason.constant": "永久条目。",
+  "lorebook_reason.vectorized": "向量化：内容与最新消息相近。",
   "lorebook_reason.decorator": "由装饰器设定：{detail}",
   "lorebook_reason.key": "找到关键字：{detail}",
   "lorebook_reason.sticky": "黏性：从之前的消息起保持激活。",
@@ -114,6 +115,8 @@ export default {
   "lorebook_field.keys_hint": "用英文逗号分隔。两条斜线之间的文本是正则表达式。",
   "lorebook_field.content": "内容",
   "lorebook_field.constant": "永久",
+  "lorebook_field.vectorized": "向量化",
+  "lorebook_field.vectorized_hint": "内容与最新消息相近时也会激活。需要嵌入模型。",
   "lorebook_field.selective": "使用可选过滤器",
   "lorebook_field.secondary_keys": "可选过滤器",
   "lorebook_field.logic": "逻辑",

@@ -56,6 +56,7 @@ class EntryForm {
       this.#area("keys", "2"),
       this.#area("content", "6"),
       this.#tick("constant"),
+      this.#tick("vectorized"),
       this.#tick("selective"),
       this.#area("secondary_keys", "2"),
       this.#choice("logic", LOGICS),
