@@ -192,6 +192,9 @@ fn ollama(body: &Value) -> Result<(), String> {
 }
 
 fn llama_cpp(body: &Value) -> Result<(), String> {
+    if body["messages"].is_array() {
+        return local_chat(body);
+    }
     only(
         body,
         "prompt stream cache_prompt n_predict temperature top_p top_k min_p typical_p repeat_penalty \
@@ -204,6 +207,9 @@ fn llama_cpp(body: &Value) -> Result<(), String> {
 }
 
 fn kobold_cpp(body: &Value) -> Result<(), String> {
+    if body["messages"].is_array() {
+        return local_chat(body);
+    }
     only(
         body,
         "prompt max_length max_context_length temperature top_p top_k top_a min_p typical tfs rep_pen \
@@ -214,6 +220,15 @@ fn kobold_cpp(body: &Value) -> Result<(), String> {
     )?;
     stops(&body["stop_sequence"], usize::MAX)?;
     prompt(body)
+}
+
+/// The chat completions of a local server, with which it maintains memories.
+fn local_chat(body: &Value) -> Result<(), String> {
+    for message in list(body, "messages")? {
+        only(message, "role content tool_calls tool_call_id")?;
+        text(&message["content"])?;
+    }
+    Ok(())
 }
 
 /// A text prompt ends with the name of the speaker, or with the text to continue.
