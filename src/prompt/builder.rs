@@ -378,3 +378,7 @@ mod whispers_tests;
 #[cfg(test)]
 #[path = "builder_window_tests.rs"]
 mod window_tests;
+
+#[cfg(test)]
+#[path = "builder_cache_tests.rs"]
+mod cache_tests;

@@ -22,6 +22,7 @@ use tavern::macros::card_use::CardUse;
 use tavern::macros::environment::{MacroEnvironment, MacroSeed};
 use tavern::macros::expansion::expand;
 use tavern::macros::random;
+use tavern::presets::cache_layout::CacheLayout;
 use tavern::presets::complete_preset::GenerationTrigger;
 use utoipa::ToSchema;
 
@@ -32,12 +33,15 @@ use crate::prompt::context::PromptContext;
 
 /// The name of a text of a lorebook in a failure of its macros.
 const LORE_FIELD: &str = "World Info";
+/// The number of messages after lore that a preset moves behind the stable parts of a prompt.
+const LATE_DEPTH: usize = 4;
 
 /// The result of the scan for one prompt.
 #[derive(Default)]
 pub struct PromptLore {
     /// `None` if no lorebook takes part.
     outcome: Option<ScanResult>,
+    layout: CacheLayout,
     /// The texts before and after all lore of one position.
     format: (String, String),
     /// Texts into which macros inserted text of a card.
@@ -142,6 +146,7 @@ pub fn activate(
     let outcome = scan_lorebooks(context, &cards, &expanded, count, environment.seed);
     let format = (expanded(before), expanded(after));
     let lore = PromptLore {
+        layout: context.preset.cache_layout,
         format,
         card_uses: card_uses.into_inner(),
         with_summary: with_summary.into_inner(),
@@ -231,7 +236,7 @@ impl PromptLore {
     pub fn blocks_at(&self, place: &InsertionPosition) -> Vec<PromptBlock> {
         let at_position = self
             .activated_with_text()
-            .filter(|(_, it)| it.position == *place);
+            .filter(|(_, it)| self.position_of(it) == *place);
         let mut blocks: Vec<PromptBlock> = at_position
             .map(|(n, it)| self.block(n, it, PromptRole::System))
             .collect();
@@ -256,7 +261,7 @@ impl PromptLore {
     pub fn depth_blocks(&self) -> Vec<(usize, PromptBlock)> {
         let deep = self
             .activated_with_text()
-            .filter_map(|(n, it)| match it.position {
+            .filter_map(|(n, it)| match self.position_of(it) {
                 InsertionPosition::AtDepth { depth, role } => {
                     Some((depth, self.block(n, it, role)))
                 }
@@ -267,7 +272,7 @@ impl PromptLore {
 
     /// Returns the depth at which an activated entry is inserted among the messages, if it is.
     pub fn depth_of(&self, entry: usize) -> Option<usize> {
-        match self.activated().nth(entry)?.position {
+        match self.position_of(self.activated().nth(entry)?) {
             InsertionPosition::AtDepth { depth, .. } => Some(depth),
             _ => None,
         }
@@ -334,6 +339,26 @@ impl PromptLore {
 
     fn has_summary(&self, text: &str) -> bool {
         self.with_summary.contains(text.trim())
+    }
+
+    /// Returns where an activated entry is inserted. With `stable_first`, one that may be absent from
+    /// the next prompt is inserted late, so that the beginning of the prompts stays equal.
+    fn position_of(&self, activated: &ActivatedEntry) -> InsertionPosition {
+        use InsertionPosition::{AfterCharacter, AfterExamples, BeforeCharacter, BeforeExamples};
+
+        let is_early = matches!(
+            activated.position,
+            BeforeCharacter | AfterCharacter | BeforeExamples | AfterExamples
+        );
+        match self.layout {
+            CacheLayout::StableFirst if is_early && !activated.is_constant => {
+                InsertionPosition::AtDepth {
+                    depth: LATE_DEPTH,
+                    role: PromptRole::System,
+                }
+            }
+            _ => activated.position.clone(),
+        }
     }
 
     fn activated(&self) -> impl Iterator<Item = &ActivatedEntry> {

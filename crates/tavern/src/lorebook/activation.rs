@@ -53,7 +53,7 @@ impl ActivationCheck<'_, '_> {
             }
         }
         self.check_decorators(prepared).unwrap_or_else(|| {
-            if entry.constant && !entry.use_regex {
+            if entry.is_constant() {
                 return Ok(ActivationReason::Constant);
             }
             if self.scan.external.contains(&prepared.key) {

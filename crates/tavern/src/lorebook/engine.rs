@@ -315,6 +315,7 @@ impl<'s, 'a> ScanState<'s, 'a> {
         let fired = ActivatedEntry {
             entry: entry.entry_ref(),
             reason: because,
+            is_constant: entry.entry.is_constant(),
             text,
             tokens,
             order: entry.entry.order,

@@ -102,6 +102,13 @@ pub struct LorebookEntry {
     pub match_sources: MatchSources,
 }
 
+impl LorebookEntry {
+    /// Returns whether it activates without a key. An entry whose keys are patterns never does.
+    pub fn is_constant(&self) -> bool {
+        self.constant && !self.use_regex
+    }
+}
+
 /// How secondary keys are evaluated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SelectiveLogic {

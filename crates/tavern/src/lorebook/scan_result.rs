@@ -41,6 +41,8 @@ pub struct EntryRef {
 pub struct ActivatedEntry {
     pub entry: EntryRef,
     pub reason: ActivationReason,
+    /// Whether it is always active, whatever activated it this time.
+    pub is_constant: bool,
     /// The content without decorators, macros expanded. May be blank.
     pub text: String,
     pub tokens: i64,

@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 
 use crate::instruct::context_template::{ContextTemplate, ReasoningTemplate};
 use crate::instruct::instruct_template::InstructTemplate;
+use crate::presets::cache_layout::CacheLayout;
 use crate::presets::message_formats::{ContinuePostfix, ExampleFormat};
 use crate::presets::preset_texts::{
     ENHANCE_DEFINITIONS, IMPERSONATION_MAIN_PROMPT, MAIN_PROMPT, PresetTexts,
@@ -39,6 +40,8 @@ pub struct Preset {
     pub show_prefill: bool,
     /// What follows a text that the model continues, in the request.
     pub continue_postfix: ContinuePostfix,
+    /// Where World Info is sent that changes between prompts.
+    pub cache_layout: CacheLayout,
     /// How the author of a message is named.
     pub names: NamesBehavior,
     /// The context window in tokens; `None`: the builder of the prompt decides.
@@ -237,6 +240,7 @@ impl Default for Preset {
             example_format: ExampleFormat::default(),
             show_prefill: false,
             continue_postfix: ContinuePostfix::default(),
+            cache_layout: CacheLayout::default(),
             names: NamesBehavior::default(),
             context_tokens: None,
             max_tokens: None,

@@ -1,6 +1,7 @@
 //! Modules that define and validate presets (prompt order, texts and samplers), and convert them
 //! from and to files.
 
+pub mod cache_layout;
 pub mod complete_preset;
 pub mod formats;
 pub mod message_formats;

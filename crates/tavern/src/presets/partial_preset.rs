@@ -14,6 +14,7 @@ use crate::instruct::instruct_template::InstructTemplate;
 use crate::instruct::template_limits::{
     TemplateProblem, check_context, check_instruct, check_reasoning, check_system_prompt,
 };
+use crate::presets::cache_layout::CacheLayout;
 use crate::presets::complete_preset::{
     ExampleMessagesMode, NamesBehavior, PresetEntry, PromptPosition,
 };
@@ -132,6 +133,8 @@ pub struct PartialPreset {
     _show_prefill: Option<bool>,
     #[serde(rename = "continue_postfix")]
     _continue_postfix: Option<ContinuePostfix>,
+    #[serde(rename = "cache_layout")]
+    _cache_layout: Option<CacheLayout>,
     #[serde(rename = "names")]
     _names: Option<NamesBehavior>,
     /// Replaces the text of the main prompt.

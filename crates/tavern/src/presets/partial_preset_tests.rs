@@ -57,3 +57,14 @@ fn a_value_out_of_its_range_is_named() {
         assert_eq!(invalid_field(stated).as_deref(), Some(field));
     }
 }
+
+#[test]
+fn the_cache_layout_is_one_of_two_words() {
+    let parsed = |word: &str| {
+        let stated = json!({"cache_layout": word});
+        serde_json::from_value::<PartialPreset>(stated).is_ok()
+    };
+
+    assert!(parsed("as_listed") && parsed("stable_first"));
+    assert!(!parsed("stable"));
+}

@@ -10,6 +10,7 @@ const WORDS = {
   example_format: ["auto", "messages", "block"],
   continue_postfix: ["none", "space", "newline", "double_newline"],
   names: ["usual", "in_groups", "in_text", "speaker_only", "never"],
+  cache_layout: ["as_listed", "stable_first"],
 }
 
 export function samplerFields(draft, onChange) {

@@ -1,0 +1,162 @@
+//! Tests of what keeps the beginning of a prompt equal for a prompt cache: the layout of the preset.
+
+use serde_json::{Value, json};
+use tavern::instruct::embedded;
+use tavern::instruct::text_templates::TextTemplates;
+use tavern::lorebook::engine_lorebook::{Lorebook, LorebookSource};
+use tavern::lorebook_files::entry;
+use tavern::presets::cache_layout::CacheLayout;
+
+use super::tests::{count, line, solo};
+use super::{BuiltPrompt, build};
+use crate::conversations::message::MessageRole;
+use crate::prompt::blocks::BlockKind;
+use crate::prompt::context::{LoreInput, PromptContext};
+use crate::prompt::text_completion::templates;
+
+fn built(context: &PromptContext) -> BuiltPrompt {
+    build(context, &count).expect("the prompt fits")
+}
+
+/// Bob and Ada after six messages, with one entry of World Info at each of the four early positions that
+/// a key activates, and one that is Constant.
+fn chat_with_lore(layout: CacheLayout) -> PromptContext {
+    let mut context = solo();
+    context.preset.cache_layout = layout;
+    context.history = (1..=6)
+        .map(|seq| match seq % 2 {
+            1 => line(
+                seq,
+                "Ada",
+                MessageRole::Assistant,
+                &format!("Message {seq}."),
+            ),
+            _ => line(seq, "Bob", MessageRole::User, &format!("Message {seq}.")),
+        })
+        .collect();
+    let found = |text: &str, position: i64, order: i64| {
+        json!({"keys": ["message"], "content": text, "insertion_order": order,
+            "extensions": {"position": position}})
+    };
+    let constant = json!({"keys": [], "constant": true, "content": "A constant.",
+        "extensions": {"position": 0}});
+    let entries = [
+        found("After the examples.", 6, 4),
+        found("Before the character.", 0, 1),
+        found("Before the examples.", 5, 3),
+        found("After the character.", 1, 2),
+        constant,
+    ];
+    context.lore = LoreInput {
+        lorebooks: vec![lorebook(&entries)],
+        ..LoreInput::default()
+    };
+    context
+}
+
+fn lorebook(entries: &[Value]) -> Lorebook {
+    let entries = entries.iter().enumerate();
+    Lorebook {
+        key: "book".into(),
+        id: None,
+        name: "Places".into(),
+        source: LorebookSource::Space,
+        scan_depth: None,
+        token_budget: None,
+        recursive: None,
+        entries: entries
+            .map(|(n, it)| entry::read(it, n.to_string(), None))
+            .collect(),
+    }
+}
+
+/// Returns the texts of the lore, and how many messages follow each.
+fn lore_depths(prompt: &BuiltPrompt) -> Vec<(&str, usize)> {
+    let blocks = prompt.blocks.iter().enumerate();
+    let lore = blocks.filter(|(_, it)| it.kind == BlockKind::Lore);
+    let depth = |at: usize| {
+        let after = prompt.blocks[at..].iter();
+        after.filter(|it| it.kind == BlockKind::History).count()
+    };
+    lore.map(|(at, it)| (it.text.as_str(), depth(at))).collect()
+}
+
+#[test]
+fn lore_stays_at_its_positions_as_listed() {
+    let prompt = built(&chat_with_lore(CacheLayout::AsListed));
+
+    assert_eq!(
+        lore_depths(&prompt),
+        [
+            ("Before the character.", 6),
+            ("A constant.", 6),
+            ("After the character.", 6),
+            ("Before the examples.", 6),
+            ("After the examples.", 6),
+        ]
+    );
+}
+
+#[test]
+fn lore_that_is_not_constant_is_inserted_before_the_last_four_messages_with_stable_first() {
+    let prompt = built(&chat_with_lore(CacheLayout::StableFirst));
+
+    assert_eq!(
+        lore_depths(&prompt),
+        [
+            ("A constant.", 6),
+            ("Before the character.", 4),
+            ("After the character.", 4),
+            ("Before the examples.", 4),
+            ("After the examples.", 4),
+        ]
+    );
+    let message = prompt
+        .messages
+        .iter()
+        .find(|it| it.content.contains("Before the character."));
+    assert_eq!(
+        message.expect("a system message").content,
+        "Before the character.\nAfter the character.\nBefore the examples.\nAfter the examples."
+    );
+}
+
+#[test]
+fn other_positions_of_lore_are_kept_with_stable_first() {
+    let mut context = chat_with_lore(CacheLayout::StableFirst);
+    let at = |position: i64| {
+        json!({"keys": ["message"], "content": format!("At {position}."),
+            "extensions": {"position": position, "depth": 1, "role": 0}})
+    };
+    context.lore.lorebooks = vec![lorebook(&[at(2), at(3), at(4)])];
+
+    let late = built(&context);
+    context.preset.cache_layout = CacheLayout::AsListed;
+
+    assert_eq!(lore_depths(&late), lore_depths(&built(&context)));
+    assert_eq!(
+        lore_depths(&late),
+        [("At 2.", 4), ("At 3.", 4), ("At 4.", 1)]
+    );
+}
+
+#[test]
+fn lore_leaves_the_story_string_of_a_text_with_stable_first() {
+    let mut context = chat_with_lore(CacheLayout::StableFirst);
+    let chat_ml = TextTemplates {
+        instruct: embedded::instruct("ChatML").expect("an embedded template"),
+        context: embedded::context("ChatML").expect("an embedded template"),
+    };
+    templates::set(&mut context, chat_ml);
+
+    let text = built(&context).text.expect("a text").text;
+
+    let at = |part: &str| text.find(part).expect("it is sent");
+    assert!(at("A constant.") < at("Ada is a mathematician."));
+    for lore in ["Before the character.", "After the examples."] {
+        assert!(
+            (at("Message 2.")..at("Message 3.")).contains(&at(lore)),
+            "{text}"
+        );
+    }
+}
