@@ -1,5 +1,7 @@
-//! Tests of what keeps the beginning of a prompt equal for a prompt cache: the layout of the preset.
+//! Tests of what keeps the beginning of a prompt equal for a prompt cache: the layout of the preset,
+//! and the main prompt of groups.
 
+use base::ids::MembershipId;
 use serde_json::{Value, json};
 use tavern::instruct::embedded;
 use tavern::instruct::text_templates::TextTemplates;
@@ -7,12 +9,13 @@ use tavern::lorebook::engine_lorebook::{Lorebook, LorebookSource};
 use tavern::lorebook_files::entry;
 use tavern::presets::cache_layout::CacheLayout;
 
-use super::tests::{count, line, solo};
+use super::tests::{count, line, member, solo, written};
 use super::{BuiltPrompt, build};
 use crate::conversations::message::MessageRole;
 use crate::prompt::blocks::BlockKind;
 use crate::prompt::context::{LoreInput, PromptContext};
 use crate::prompt::text_completion::templates;
+use crate::spaces::space::CardHandlingMode;
 
 fn built(context: &PromptContext) -> BuiltPrompt {
     build(context, &count).expect("the prompt fits")
@@ -159,4 +162,61 @@ fn lore_leaves_the_story_string_of_a_text_with_stable_first() {
             "{text}"
         );
     }
+}
+
+/// Bob with Ada, Cid and Dot, whose preset is that of a group.
+fn group_of_three(mode: CardHandlingMode) -> PromptContext {
+    let mut context = solo();
+    let card = |name: &str| json!({"name": name, "description": "{{char}} knows {{user}}."});
+    context.members.push(member(3, "Cid", Some(card("Cid"))));
+    context.members.push(member(4, "Dot", Some(card("Dot"))));
+    context.user.persona = "A clerk.".into();
+    context.card_handling = mode;
+    context.preset = context.preset.for_group();
+    context
+}
+
+/// Returns the prompts of all three characters.
+fn prompts_of_each(mut context: PromptContext) -> Vec<String> {
+    let speakers = [2, 3, 4].into_iter();
+    let prompts = speakers.map(|id| {
+        context.speaker = MembershipId(id);
+        written(&context)
+    });
+    prompts.collect()
+}
+
+/// Returns the text with which all of them begin.
+fn common_beginning(texts: &[String]) -> &str {
+    let first = &texts[0];
+    let is_common = |end: &usize| {
+        let beginning = first.get(..*end);
+        beginning.is_some_and(|it| texts.iter().all(|text| text.starts_with(it)))
+    };
+    let end = (0..=first.len()).rev().find(is_common);
+    &first[..end.unwrap_or_default()]
+}
+
+#[test]
+fn with_joined_cards_the_prompts_of_all_speakers_are_equal_up_to_the_nudge() {
+    for mode in [CardHandlingMode::Append, CardHandlingMode::AppendDisabled] {
+        let prompts = prompts_of_each(group_of_three(mode));
+
+        let common = common_beginning(&prompts);
+        assert!(
+            common.ends_with("[Write the next reply only as "),
+            "{common}"
+        );
+        let after = prompts[1].strip_prefix(common);
+        assert_eq!(after, Some("Cid.]\n"));
+    }
+}
+
+#[test]
+fn with_swapped_cards_the_card_follows_what_all_speakers_share() {
+    let prompts = prompts_of_each(group_of_three(CardHandlingMode::Swap));
+
+    let common = common_beginning(&prompts);
+    assert!(common.starts_with("--- system\nThis is a conversation of Ada, Cid, Dot with Bob."));
+    assert!(common.ends_with("About Bob: A clerk.\n\n"), "{common}");
 }

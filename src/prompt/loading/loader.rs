@@ -258,7 +258,7 @@ pub(super) async fn space_settings(
     }
     let scripts = caches.scripts.load(db, space.id, space.into()).await?;
     let text = |key| non_blank_text(&space.settings, key).unwrap_or_default();
-    let context = PromptContext {
+    let mut context = PromptContext {
         space_name: space.name.clone(),
         members: memberships
             .iter()
@@ -274,6 +274,11 @@ pub(super) async fn space_settings(
         scripts: scripts.map_or_else(PromptScripts::default, PromptScripts::OfSpace),
         allows_other_speakers: space.settings["relax_message_trim"] == Value::Bool(true),
         ..empty_context(speaking, preset)
+    };
+    context.preset = match (is_human, context.is_group()) {
+        (true, _) => context.preset.for_impersonation(),
+        (false, true) => context.preset.for_group(),
+        (false, false) => context.preset,
     };
     Ok((context, characters))
 }
@@ -365,13 +370,7 @@ async fn resolve_preset(
         space: &of_space,
         provider: &of_provider,
     };
-    let preset = resolve::resolve(db, layers).await?;
-    let is_human = speaker.is_some_and(|it| it.kind == membership::MembershipKind::Human);
-    Ok(if is_human {
-        preset.for_impersonation()
-    } else {
-        preset
-    })
+    resolve::resolve(db, layers).await
 }
 
 fn non_blank_text(settings: &Value, key: &str) -> Option<String> {

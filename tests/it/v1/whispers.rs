@@ -152,7 +152,7 @@ on_both! {
         assert!(whole.to_string().contains("Heard: The canary"), "{whole}");
         assert_eq!(whole["lore"][0]["name"], "Birds");
         assert_unheard("the preview", &shown);
-        assert!(shown.to_string().contains("You are Ada"), "{shown}");
+        assert!(shown.to_string().contains("only as Ada"), "{shown}");
         assert_eq!(shown["total_tokens"], whole["total_tokens"]);
         assert_unheard("the preview of another speaker", &stage.preview(admin, stage.vera).await);
 

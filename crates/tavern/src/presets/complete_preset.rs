@@ -14,7 +14,7 @@ use crate::instruct::instruct_template::InstructTemplate;
 use crate::presets::cache_layout::CacheLayout;
 use crate::presets::message_formats::{ContinuePostfix, ExampleFormat};
 use crate::presets::preset_texts::{
-    ENHANCE_DEFINITIONS, IMPERSONATION_MAIN_PROMPT, MAIN_PROMPT, PresetTexts,
+    ENHANCE_DEFINITIONS, GROUP_MAIN_PROMPT, IMPERSONATION_MAIN_PROMPT, MAIN_PROMPT, PresetTexts,
 };
 
 /// The injection order of an entry without one.
@@ -265,11 +265,25 @@ impl Preset {
     /// Returns the preset for an impersonation: the default main prompt, which would have the model
     /// write for a character, is replaced. A custom one is kept.
     pub fn for_impersonation(mut self) -> Self {
-        let main = self.order.iter_mut();
-        for entry in main.filter(|it| it.slot == Some(PromptSlot::Main) && it.text == MAIN_PROMPT) {
-            entry.text = IMPERSONATION_MAIN_PROMPT.to_owned();
+        self.replace_default_main_prompt(IMPERSONATION_MAIN_PROMPT);
+        self
+    }
+
+    /// Returns the preset for a character of a group: the default main prompt is replaced by one that
+    /// names no speaker. A custom one is kept, and so is the default one if no nudge names the speaker.
+    pub fn for_group(mut self) -> Self {
+        let nudge = self.texts.group_nudge_prompt.to_ascii_lowercase();
+        if nudge.contains("{{char}}") {
+            self.replace_default_main_prompt(GROUP_MAIN_PROMPT);
         }
         self
+    }
+
+    fn replace_default_main_prompt(&mut self, text: &str) {
+        let main = self.order.iter_mut();
+        for entry in main.filter(|it| it.slot == Some(PromptSlot::Main) && it.text == MAIN_PROMPT) {
+            text.clone_into(&mut entry.text);
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use base::prompt_role::PromptRole;
 use serde_json::json;
 
 use super::{ExampleMessagesMode, GenerationTrigger, Preset, PromptPosition, PromptSlot};
-use crate::presets::preset_texts::IMPERSONATION_MAIN_PROMPT;
+use crate::presets::preset_texts::{GROUP_MAIN_PROMPT, IMPERSONATION_MAIN_PROMPT, MAIN_PROMPT};
 
 #[test]
 fn unset_fields_have_their_defaults() {
@@ -80,18 +80,50 @@ fn an_entry_without_triggers_always_applies_and_a_disabled_one_never() {
     assert!(!entry.applies_to(GenerationTrigger::Swipe));
 }
 
+fn main_prompt(preset: &Preset) -> &str {
+    &preset.entry(PromptSlot::Main).unwrap().text
+}
+
+fn with_main_prompt(text: &str) -> Preset {
+    let mut preset = Preset::default();
+    text.clone_into(&mut preset.order[0].text);
+    preset
+}
+
 #[test]
 fn only_the_default_main_prompt_changes_for_impersonation() {
-    let main = |it: Preset| {
-        it.for_impersonation()
-            .entry(PromptSlot::Main)
-            .unwrap()
-            .text
-            .clone()
-    };
-    let mut chosen = Preset::default();
-    chosen.order[0].text = "Write a letter.".to_owned();
+    let default = Preset::default().for_impersonation();
+    let custom = with_main_prompt("Write a letter.").for_impersonation();
 
-    assert_eq!(main(Preset::default()), IMPERSONATION_MAIN_PROMPT);
-    assert_eq!(main(chosen), "Write a letter.");
+    assert_eq!(main_prompt(&default), IMPERSONATION_MAIN_PROMPT);
+    assert_eq!(main_prompt(&custom), "Write a letter.");
+}
+
+#[test]
+fn only_the_default_main_prompt_changes_for_a_group_whose_nudge_names_the_speaker() {
+    let with_nudge = |nudge: &str| {
+        let mut preset = Preset::default();
+        nudge.clone_into(&mut preset.texts.group_nudge_prompt);
+        preset.for_group()
+    };
+    let custom = with_main_prompt("Write a letter.").for_group();
+
+    assert_eq!(
+        main_prompt(&Preset::default().for_group()),
+        GROUP_MAIN_PROMPT
+    );
+    assert_eq!(
+        main_prompt(&with_nudge("[Now {{Char}}.]")),
+        GROUP_MAIN_PROMPT
+    );
+    assert_eq!(main_prompt(&with_nudge("[Keep it short.]")), MAIN_PROMPT);
+    assert_eq!(main_prompt(&with_nudge("")), MAIN_PROMPT);
+    assert_eq!(main_prompt(&custom), "Write a letter.");
+}
+
+#[test]
+fn the_main_prompt_of_a_group_depends_neither_on_the_speaker_nor_on_the_last_author() {
+    for name in ["{{char}}", "{{notChar}}", "{{user}}"] {
+        assert!(!GROUP_MAIN_PROMPT.contains(name), "{name}");
+    }
 }

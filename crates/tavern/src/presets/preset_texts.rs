@@ -6,6 +6,10 @@ use serde::{Deserialize, Serialize};
 /// The main prompt.
 pub const MAIN_PROMPT: &str = "You are {{char}}, in a conversation with {{notChar}}. \
 Write the next message of {{char}}, and only of {{char}}.";
+/// The main prompt of a group. It is equal for all speakers, so that the prompt cache of a provider can
+/// keep it; the group nudge at the end names the speaker.
+pub const GROUP_MAIN_PROMPT: &str = "This is a conversation of {{group}} with {{users}}. \
+Write the next message of the character whose turn it is, and only of that character.";
 /// The main prompt of an impersonation.
 pub const IMPERSONATION_MAIN_PROMPT: &str = "You write for {{user}}, who is a person in a conversation. \
 Write the next message of {{user}}, and only of {{user}}.";
