@@ -27,6 +27,7 @@ use crate::prompt::lore::LoreReport;
 use crate::prompt::macro_values::environment::macro_environment;
 use crate::prompt::memory_block::RecordedRecall;
 use crate::prompt::prompt_error::PromptError;
+use crate::prompt::record::changing_entries;
 use crate::prompt::record::prompt_effects::PromptEffects;
 use crate::prompt::scripts::script_pass::ScriptPass;
 use crate::prompt::sections::Sections;
@@ -140,6 +141,7 @@ pub fn build(
     let opening = prefill::shown(context, &blocks).map(str::to_owned);
     let mut warnings = context.template_warnings.clone();
     warnings.extend(prefill::warning(context));
+    warnings.extend(changing_entries::warnings(context, sent_entries(context)));
     let text = match text {
         Some(text) => {
             let (text, more) = text_prompt::fit(&mut blocks, text, is_prefilled, fitting, count)?;
@@ -247,8 +249,6 @@ impl BuiltPrompt {
 /// depth.
 fn ordered_blocks(sections: &Sections<'_>, count: &dyn Fn(&str) -> i64) -> Vec<PromptBlock> {
     let context = sections.context;
-    let order = context.preset.order.iter();
-    let entries: Vec<_> = order.filter(|it| applies(it, context.trigger)).collect();
     let (mut before, mut after) = (Vec::new(), Vec::new());
     let mut injections = Vec::new();
     let mut has_history = false;
@@ -261,7 +261,7 @@ fn ordered_blocks(sections: &Sections<'_>, count: &dyn Fn(&str) -> i64) -> Vec<P
         before.extend(story_fields::in_field(note, StoryField::AnchorBefore));
     }
     let mut is_after_main = false;
-    for entry in entries {
+    for entry in sent_entries(context) {
         let is_relative = entry.place == PromptPosition::Relative;
         let ends_cards = matches!(entry.slot, Some(PromptSlot::Examples | PromptSlot::History));
         if ends_cards && is_relative {
@@ -314,6 +314,12 @@ fn ordered_blocks(sections: &Sections<'_>, count: &dyn Fn(&str) -> i64) -> Vec<P
     before.extend(sections.continue_nudge());
     before.extend(continued.or_else(|| sections.prefill()));
     before
+}
+
+/// Returns the entries of the preset that apply, in order.
+fn sent_entries(context: &PromptContext) -> impl Iterator<Item = &PresetEntry> {
+    let order = context.preset.order.iter();
+    order.filter(|it| applies(it, context.trigger))
 }
 
 /// Entries for swipes apply to a regeneration too, because it creates a swipe.

@@ -1,5 +1,5 @@
-//! Tests of what keeps the beginning of a prompt equal for a prompt cache: the layout of the preset,
-//! and the main prompt of groups.
+//! Tests of what keeps the beginning of a prompt equal for a prompt cache: the layout of the preset, the
+//! main prompt of groups, and the warnings about entries that change with every turn.
 
 use base::ids::MembershipId;
 use serde_json::{Value, json};
@@ -8,6 +8,9 @@ use tavern::instruct::text_templates::TextTemplates;
 use tavern::lorebook::engine_lorebook::{Lorebook, LorebookSource};
 use tavern::lorebook_files::entry;
 use tavern::presets::cache_layout::CacheLayout;
+use tavern::presets::complete_preset::{
+    DEFAULT_DEPTH, DEFAULT_ORDER, PresetEntry, PromptPosition, PromptSlot,
+};
 
 use super::tests::{count, line, member, solo, written};
 use super::{BuiltPrompt, build};
@@ -219,4 +222,68 @@ fn with_swapped_cards_the_card_follows_what_all_speakers_share() {
     let common = common_beginning(&prompts);
     assert!(common.starts_with("--- system\nThis is a conversation of Ada, Cid, Dot with Bob."));
     assert!(common.ends_with("About Bob: A clerk.\n\n"), "{common}");
+}
+
+fn text_entry(text: &str, place: PromptPosition) -> PresetEntry {
+    PresetEntry {
+        place,
+        ..PresetEntry::from_text(text, text, text)
+    }
+}
+
+/// The names of the entries that the warnings of a prompt name.
+fn changing_entries(context: &PromptContext) -> Vec<String> {
+    let warnings = built(context).lore.warnings_coded.into_iter();
+    let changing = warnings.filter(|it| it.code == "entry_changes_every_turn");
+    let named = changing.map(|it| it.params["name"].as_str().map(str::to_owned));
+    named.map(|it| it.expect("a name")).collect()
+}
+
+#[test]
+fn an_entry_before_the_history_that_changes_with_every_turn_is_reported() {
+    let mut context = solo();
+    let in_chat = PromptPosition::InChat {
+        depth: DEFAULT_DEPTH,
+        order: DEFAULT_ORDER,
+    };
+    let relative = PromptPosition::Relative;
+    let order = &mut context.preset.order;
+    order.insert(1, text_entry("It is {{time}}.", relative));
+    order.insert(2, text_entry("Today is {{date}}.", relative));
+    order.insert(3, text_entry("Rolled {{roll 6}}.", in_chat));
+    let disabled = PresetEntry {
+        enabled: false,
+        ..text_entry("Idle for {{idleDuration}}.", relative)
+    };
+    order.insert(4, disabled);
+    order.push(text_entry("Last: {{lastMessage}}", relative));
+
+    let prompt = built(&context);
+
+    assert_eq!(changing_entries(&context), ["It is {{time}}."]);
+    assert_eq!(
+        prompt.lore.warnings,
+        [
+            "“It is {{time}}.” changes with every turn, because it contains {{time}}. \
+            A prompt cache cannot keep what follows it."
+        ]
+    );
+}
+
+#[test]
+fn a_main_prompt_is_not_reported_if_the_card_replaces_it() {
+    let with_card = |system_prompt: &str| {
+        let mut context = solo();
+        let card = json!({"name": "Ada", "description": "", "system_prompt": system_prompt});
+        context.members[1] = member(2, "Ada", Some(card));
+        let order = context.preset.order.iter_mut();
+        for main in order.filter(|it| it.slot == Some(PromptSlot::Main)) {
+            main.text = "It is {{time}}.".to_owned();
+        }
+        changing_entries(&context)
+    };
+
+    assert_eq!(with_card(""), ["Main prompt"]);
+    assert_eq!(with_card("{{Original}} Be kind."), ["Main prompt"]);
+    assert!(with_card("Be kind.").is_empty());
 }

@@ -1,6 +1,7 @@
 //! Records of sent prompts: their stored form and table, how they are loaded, and the removal of
 //! texts that a user may not read.
 
+pub mod changing_entries;
 pub mod hidden_cards;
 pub mod prompt_effects;
 pub mod prompt_prefix;

@@ -106,6 +106,13 @@ pub fn format_in(pattern: &str, now: DateTime<Utc>) -> String {
     out
 }
 
+/// Returns whether a pattern contains the time of day: two times of one day differ in it.
+pub fn has_time_of_day(pattern: &str) -> bool {
+    let time = |ms| DateTime::from_timestamp_millis(ms).unwrap_or_default();
+    // In hour, half of the day, minute, second and millisecond.
+    format_in(pattern, time(0)) != format_in(pattern, time(48_691_500))
+}
+
 fn ordinal(n: u32) -> String {
     let ending = match (n % 10, n % 100) {
         (_, 11..=13) => "th",

@@ -63,6 +63,7 @@ export default {
 
   "preset.not_sent": "Not sent by SillyTavern either",
   "preset.not_sent_hint": "The file marks this prompt as one of SillyTavern's own. Clear the mark to send it.",
+  "preset.changes_every_turn": "changes every turn: {names}",
 
   "preset.samplers": "Samplers and limits",
   "preset.samplers_hint":

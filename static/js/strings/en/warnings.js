@@ -68,6 +68,8 @@ export default {
     "Only the active preset of the settings was imported. Personas, World Info settings and all other settings were left out.",
   "warning.prefill_not_sent":
     "The prefill of the preset is not sent, because the model does not continue a text or has tools.",
+  "warning.entry_changes_every_turn":
+    "“{name}” changes with every turn, because it contains {names}. A prompt cache cannot keep what follows it.",
   "warning.order_without_history": "The order has no chat history; it was added.",
   "warning.field_unused": "`{field}` ({what}) is kept, but not used.",
   "warning.scripts_off": {

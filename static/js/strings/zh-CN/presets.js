@@ -62,6 +62,7 @@ export default {
 
   "preset.not_sent": "SillyTavern 也不发送",
   "preset.not_sent_hint": "文件将这条提示词标记为 SillyTavern 自带的提示词。取消标记即可发送。",
+  "preset.changes_every_turn": "每轮都会变化：{names}",
 
   "preset.samplers": "采样与限制",
   "preset.samplers_hint": "留空的项目不由这个预设设置。模型不支持的设置不会发送给它。",

@@ -50,6 +50,7 @@ export default {
   "warning.slots_added": "顺序中没有以下条目，它们在所有其他条目之后发送：{names}。",
   "warning.settings_partly_read": "只导入了设置中正在使用的预设。用户设定、世界书设置和其他设置都没有导入。",
   "warning.prefill_not_sent": "预设的预填充没有发送，因为模型不能续写文本，或者有工具。",
+  "warning.entry_changes_every_turn": "“{name}”每轮都会变化，因为它包含{names}。提示词缓存无法保留它之后的内容。",
   "warning.order_without_history": "这个顺序没有聊天记录，已添加。",
   "warning.field_unused": "`{field}`（{what}）已保留，但不会使用。",
   "warning.scripts_off": { other: "{n}个正则脚本在你允许之前不会运行。" },

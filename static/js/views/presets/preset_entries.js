@@ -2,6 +2,7 @@
 // entry shows its text, role and position.
 import { el, icon, reconcile } from "../../base/dom.js"
 import { has, t } from "../../base/i18n.js"
+import { changingMacrosOf } from "../../models/presets/changing_entries.js"
 import { hasText, placeFrom, placeOf } from "../../models/presets/preset_document.js"
 import { button, iconButton } from "../components/button.js"
 import { area, check, field, input, select } from "../components/form.js"
@@ -118,7 +119,7 @@ export default class PresetEntries {
     node.classList.toggle("member--open", isOpen)
     node.classList.toggle("member--muted", !entry.enabled)
     node.querySelector(".member__name").textContent = entry.label || entry.id
-    node.querySelector(".member__note").textContent = noteOf(entry)
+    node.querySelector(".member__note").textContent = noteOf(entry, this.#draft.entries)
     node.querySelector(".preset__check input").checked = entry.enabled
     node.querySelector("[data-act=open]").setAttribute("aria-expanded", String(isOpen))
     const at = { up: index === 0, down: index === this.#draft.entries.length - 1 }
@@ -250,11 +251,13 @@ export default class PresetEntries {
   }
 }
 
-function noteOf(entry) {
+function noteOf(entry, entries) {
   const { depth } = placeOf(entry)
   const what = entry.slot ? `preset.slot_${entry.slot}` : "preset.own_text"
   const role = hasText(entry) && (entry.role ?? "system") !== "system" && t(`preset.role_${entry.role}`)
   const place = depth !== null && t("preset.at_depth", { depth })
   const mark = entry.system_prompt && t("preset.not_sent")
-  return [has(what) ? t(what) : entry.slot, role, place, mark].filter(Boolean).join(" · ")
+  const macros = changingMacrosOf(entry, entries).map((name) => `{{${name}}}`)
+  const changes = macros.length > 0 && t("preset.changes_every_turn", { names: macros.join(", ") })
+  return [has(what) ? t(what) : entry.slot, role, place, mark, changes].filter(Boolean).join(" · ")
 }
