@@ -388,3 +388,7 @@ mod window_tests;
 #[cfg(test)]
 #[path = "builder_cache_tests.rs"]
 mod cache_tests;
+
+#[cfg(test)]
+#[path = "builder_prefix_share_tests.rs"]
+mod prefix_share_tests;
