@@ -13,9 +13,7 @@ use tavern::import_warning;
 use tavern::import_warning::ImportWarning;
 use tavern::lorebook::engine;
 use tavern::lorebook::engine_lorebook::InsertionPosition;
-use tavern::lorebook::scan_request::{
-    MatchTexts, ScanRequest, ScanSpeaker, ScanTrigger, ScannedMessage,
-};
+use tavern::lorebook::scan_request::{MatchTexts, ScanRequest, ScanSpeaker, ScannedMessage};
 use tavern::lorebook::scan_result::{ActivatedEntry, EntryRef, ScanResult};
 use tavern::macros::bindings::BoundText;
 use tavern::macros::card_use::CardUse;
@@ -23,7 +21,6 @@ use tavern::macros::environment::{MacroEnvironment, MacroSeed};
 use tavern::macros::expansion::expand;
 use tavern::macros::random;
 use tavern::presets::cache_layout::CacheLayout;
-use tavern::presets::complete_preset::GenerationTrigger;
 use utoipa::ToSchema;
 
 use crate::prompt::blocks::{BlockKind, BlockOrigin, PromptBlock};
@@ -222,7 +219,7 @@ fn scan_lorebooks(
             names: &names,
             tags: &tags,
         },
-        trigger: generation_trigger(context.trigger),
+        trigger: context.trigger.into(),
         timed_effects: &context.lore.timed,
         external: &context.lore.external,
         expand,
@@ -391,15 +388,4 @@ fn outlet_name(place: &InsertionPosition) -> Option<&str> {
 fn field_text(field: &BoundText) -> &str {
     let (BoundText::Source(text) | BoundText::OfPerson(text) | BoundText::Expanded(text)) = field;
     text
-}
-
-fn generation_trigger(trigger: GenerationTrigger) -> ScanTrigger {
-    match trigger {
-        GenerationTrigger::Normal => ScanTrigger::Normal,
-        GenerationTrigger::Continue => ScanTrigger::Continue,
-        GenerationTrigger::Impersonate => ScanTrigger::Impersonate,
-        GenerationTrigger::Swipe => ScanTrigger::Swipe,
-        GenerationTrigger::Regenerate => ScanTrigger::Regenerate,
-        GenerationTrigger::Quiet => ScanTrigger::Quiet,
-    }
 }

@@ -68,7 +68,7 @@ on_sqlite! {
 
         assert_eq!((&response["status"], text(&response)), (&json!("completed"), "Well.".to_owned()));
         assert_eq!(types(&response), ["troupe:dice", "message"]);
-        assert!(response["output"][0]["error"].as_str().unwrap().contains("roll"));
+        assert!(response["output"][0]["error"].as_str().unwrap().contains("Dice look like"));
         let prompt = lines(&fixture.upstream.body(1));
         assert_eq!(prompt[1], "assistant||a,b,c,d|");
         assert!(prompt[2..].iter().all(|it| it.starts_with("tool|Error: ")), "{prompt:?}");

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::lorebook::engine_lorebook::Lorebook;
 use crate::lorebook::timed_effects::TimedEffects;
+use crate::presets::complete_preset::GenerationTrigger;
 
 /// The input of one scan.
 pub struct ScanRequest<'a> {
@@ -78,6 +79,19 @@ pub enum ScanTrigger {
     Continue,
     /// The result is not shown to users.
     Quiet,
+}
+
+impl From<GenerationTrigger> for ScanTrigger {
+    fn from(trigger: GenerationTrigger) -> Self {
+        match trigger {
+            GenerationTrigger::Normal => Self::Normal,
+            GenerationTrigger::Continue => Self::Continue,
+            GenerationTrigger::Impersonate => Self::Impersonate,
+            GenerationTrigger::Swipe => Self::Swipe,
+            GenerationTrigger::Regenerate => Self::Regenerate,
+            GenerationTrigger::Quiet => Self::Quiet,
+        }
+    }
 }
 
 impl ScanTrigger {
