@@ -12,7 +12,7 @@ import {
   readSeqs,
   readSpeaker,
 } from "../../static/js/models/conversation/slash_commands.js"
-import { quickRepliesOf, withQuickReplies } from "../../static/js/models/conversation/quick_replies.js"
+import { quickRepliesOf, readQuickReplySet, withQuickReplies } from "../../static/js/models/conversation/quick_replies.js"
 import { group } from "../../static/js/models/conversation/message_grouping.js"
 import { isNarrator, isRoll, writerOf } from "../../static/js/models/message/narration.js"
 import { isOoc } from "../../static/js/models/message/out_of_character.js"
@@ -152,4 +152,30 @@ test("saved quick replies keep other settings, and get a label from their text",
     ],
   })
   assert.deepEqual(withQuickReplies(settings, []), { scenario_override: "A ship." })
+})
+
+test("a set of SillyTavern is read, and the scripts in it are counted", () => {
+  const set = {
+    version: 2,
+    name: "Mine",
+    qrList: [
+      { id: 1, label: "Look", message: "I look around." },
+      { id: 2, label: "", message: "/sys The rain stops." },
+      { id: 3, label: "Scene", message: "/setvar key=x 1 | /echo {{getvar::x}}" },
+      { id: 4, label: "Unknown", message: "/trigger" },
+      { id: 5, label: "Empty", message: " " },
+    ],
+  }
+
+  const { replies, nScripts } = readQuickReplySet(set)
+
+  assert.deepEqual(
+    replies.map(({ label }) => label),
+    ["Look", "/sys The rain stops.", "Scene", "Unknown"],
+  )
+  assert.equal(nScripts, 2)
+  const older = readQuickReplySet({ quickReplySlots: [{ label: "Hi", mes: "Hello." }] })
+  assert.deepEqual(older, { replies: [{ label: "Hi", text: "Hello." }], nScripts: 0 })
+  assert.equal(readQuickReplySet({ entries: {} }), null)
+  assert.equal(readQuickReplySet(null), null)
 })

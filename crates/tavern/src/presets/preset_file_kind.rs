@@ -58,7 +58,7 @@ const OTHER_KINDS: [OtherKind; 21] = [
     ),
     (
         &[&["qrList"], &["quickReplySlots"]],
-        "This is a set of quick replies. Copy them to the quick replies of a space.",
+        "This is a set of quick replies. Import it in the settings of a space.",
     ),
     (
         &[&["scriptName", "findRegex"]],
@@ -171,7 +171,7 @@ const LISTS: [OtherKind; 6] = [
     ),
     (
         &[&["label", "message"], &["qrList"]],
-        "These are quick replies. Copy them to the quick replies of a space.",
+        "These are quick replies. Import a set of them in the settings of a space.",
     ),
     (
         &[&["text", "value"], &["token", "bias"]],

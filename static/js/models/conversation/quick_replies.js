@@ -1,4 +1,6 @@
-// The quick replies of a space: texts and commands that its members post with a button.
+// The quick replies of a space: texts and commands that its members post with a button. Reads sets of
+// SillyTavern, too.
+import { commandsFor, readCommand } from "./slash_commands.js"
 
 export const MOST_REPLIES = 20
 export const LONGEST_LABEL = 40
@@ -17,6 +19,32 @@ export function withQuickReplies(settings, replies) {
   const { quick_replies: _, ...others } = settings ?? {}
   const kept = replies.filter(({ text }) => isText(text)).map(labeled)
   return kept.length > 0 ? { ...others, quick_replies: kept } : others
+}
+
+// Returns the quick replies of a set of SillyTavern, and how many of them contain commands of its scripts,
+// which do not exist here; null if the file is no such set.
+export function readQuickReplySet(file) {
+  const entries = file?.qrList ?? file?.quickReplySlots
+  if (!Array.isArray(entries)) return null
+  const replies = entries
+    .map((it) => ({ label: asText(it?.label), text: asText(it?.message ?? it?.mes) }))
+    .filter(({ text }) => isText(text))
+    .map(({ label, text }) => labeled({ label: cut(label, LONGEST_LABEL), text: cut(text, LONGEST_TEXT) }))
+  return { replies, nScripts: replies.filter(({ text }) => isScript(text)).length }
+}
+
+// Returns whether a text runs several commands, or one that does not exist here.
+function isScript(text) {
+  if (!text.startsWith("/")) return false
+  return /\n\s*\/|\|\s*\//.test(text) || readCommand(text, commandsFor("owner"))?.unknown !== undefined
+}
+
+function cut(text, most) {
+  return [...text].slice(0, most).join("")
+}
+
+function asText(value) {
+  return typeof value === "string" ? value : ""
 }
 
 function labeled({ label, text, ...others }) {

@@ -46,6 +46,17 @@ export default {
   "quick_reply.label": "Label",
   "quick_reply.text": "Text or command",
   "quick_reply.add": "Add a quick reply",
+  "quick_reply.import": "Import a file…",
+  "quick_reply.imported": {
+    one: "{n} quick reply was added. Save to keep it.",
+    other: "{n} quick replies were added. Save to keep them.",
+  },
+  "quick_reply.imported_most": "A space has at most {most}; the rest was left out.",
+  "quick_reply.scripts": {
+    one: "{n} of them contains script commands that do not exist here.",
+    other: "{n} of them contain script commands that do not exist here.",
+  },
+  "quick_reply.not_a_set": "This file is not a set of quick replies of SillyTavern.",
   "quick_reply.up": "Move up",
   "quick_reply.remove": "Remove",
   "message.narrator": "Narrator",

@@ -1,8 +1,15 @@
 // The quick replies of the open space: their labels and texts, in the order of their buttons.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
-import { LONGEST_LABEL, LONGEST_TEXT, MOST_REPLIES, quickRepliesOf } from "../../models/conversation/quick_replies.js"
+import {
+  LONGEST_LABEL,
+  LONGEST_TEXT,
+  MOST_REPLIES,
+  quickRepliesOf,
+  readQuickReplySet,
+} from "../../models/conversation/quick_replies.js"
 import { button, iconButton, submitButton } from "../components/button.js"
+import { chooseFile } from "../components/file_choice.js"
 import { area, field, form, input } from "../components/form.js"
 
 // `save(replies)` stores them.
@@ -36,7 +43,23 @@ export function quickRepliesSection({ toasts }, { settings, disabled = false, sa
     if (isNew) row.focus()
   }
   for (const reply of quickRepliesOf(settings)) append(reply)
-  const actions = el("div", { class: "form__actions form__actions--start" }, add, submitButton(t("save")))
+  // The rows are saved with the form.
+  const importSet = async () => {
+    const file = await chooseFile("application/json,.json")
+    if (!file) return
+    const set = await readSet(file)
+    if (!set) return toasts.show(t("quick_reply.not_a_set"))
+    const added = set.replies.slice(0, MOST_REPLIES - rows.length)
+    for (const reply of added) append(reply)
+    const notes = [
+      t("quick_reply.imported", { n: added.length }),
+      added.length < set.replies.length && t("quick_reply.imported_most", { most: MOST_REPLIES }),
+      set.nScripts > 0 && t("quick_reply.scripts", { n: set.nScripts }),
+    ]
+    toasts.show(notes.filter(Boolean).join(" "))
+  }
+  const bring = button(t("quick_reply.import"), { look: "small", click: importSet })
+  const actions = el("div", { class: "form__actions form__actions--start" }, add, bring, submitButton(t("save")))
   const submit = async () => {
     await save(rows.map((it) => it.value()))
     toasts.show(t("saved"))
@@ -48,6 +71,14 @@ export function quickRepliesSection({ toasts }, { settings, disabled = false, sa
     el("p", { class: "field__hint" }, t("quick_reply.hint")),
     form({ submit, children: [list, !disabled && actions] }),
   )
+}
+
+async function readSet(file) {
+  try {
+    return readQuickReplySet(JSON.parse(await file.text()))
+  } catch {
+    return null
+  }
 }
 
 function replyRow(reply, disabled, { onRemove, onUp }) {
