@@ -46,6 +46,7 @@ mod presets;
 mod provider_requests;
 mod reasoning;
 mod reference;
+mod regex_scripts;
 mod replies;
 mod round_edit;
 mod rounds;

@@ -70,8 +70,8 @@ const GUARDED: &[(&str, &[&str])] = &[
     (
         "regex_allowed",
         &[
-            "PATCH /api/characters/{character_id}",
-            "PATCH /api/presets/{preset_id}",
+            r"PATCH /api/characters/{character_id:\d+}",
+            r"PATCH /api/presets/{preset_id:\d+}",
         ],
     ),
     ("scripts_rev", &[]),
@@ -83,6 +83,7 @@ const GUARDED: &[(&str, &[&str])] = &[
     (
         "conversation_id",
         &[
+            "POST /api/lorebooks/{lorebook_id}/test",
             "POST /api/presets/{preset_id}/expand",
             "POST /api/spaces/{space_id}/memories/forget",
             "POST /api/spaces/{space_id}/memories/learn",

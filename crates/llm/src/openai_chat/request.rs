@@ -5,6 +5,7 @@
 use base::prompt_role::PromptRole;
 use serde_json::{Map, Value, json};
 
+use crate::compatibility::backend::ModelBackend;
 use crate::compatibility::name_prefix;
 use crate::compatibility::role_handling::{RoleHandling, SystemRole};
 use crate::openai_chat::variant::ChatVariant;
@@ -24,10 +25,13 @@ pub fn body(request: &Request, options: &ProviderOptions, variant: ChatVariant) 
     body.insert("model".to_owned(), json!(request.model));
     body.insert("messages".to_owned(), messages(request, options, variant));
     body.insert("stream".to_owned(), json!(true));
-    body.insert(
-        "stream_options".to_owned(),
-        json!({ "include_usage": true }),
-    );
+    // Mistral always counts the tokens, and refuses the field.
+    if options.backend != ModelBackend::Mistral {
+        body.insert(
+            "stream_options".to_owned(),
+            json!({ "include_usage": true }),
+        );
+    }
     if let Some(temperature) = request.temperature {
         body.insert("temperature".to_owned(), json!(temperature));
     }
