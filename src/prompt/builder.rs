@@ -47,7 +47,7 @@ pub struct BuiltPrompt {
     pub cards: Vec<CharacterId>,
     /// The last message is the beginning of the response.
     pub is_prefilled: bool,
-    /// The prefill, if the stored reply begins with it.
+    /// The text that precedes the reply when it is stored.
     pub opening: Option<String>,
     /// The messages as one text, for a text completion.
     pub text: Option<BuiltText>,
@@ -138,7 +138,7 @@ pub fn build(
     let fitting = (limit_tokens, context.preset.examples);
     let mut total_tokens = fit_blocks(&mut blocks, fitting.0, fitting.1)?;
     let is_prefilled = prefill::is_last(context, &blocks);
-    let opening = prefill::shown(context, &blocks).map(str::to_owned);
+    let opening = prefill::opening(context, &blocks);
     let mut warnings = context.template_warnings.clone();
     warnings.extend(prefill::warning(context));
     warnings.extend(changing_entries::warnings(context, sent_entries(context)));
@@ -305,9 +305,13 @@ fn ordered_blocks(sections: &Sections<'_>, count: &dyn Fn(&str) -> i64) -> Vec<P
     before.extend(sections.new_chat());
     let mut messages = message_blocks::blocks(context, sections.scripts, count);
     let continued = prefill::take_continued(context, &mut messages);
-    let is_unanswered = prefill::replaces_empty_message(context, &messages);
+    let needs_replacement = prefill::needs_empty_message_replacement(context, &messages);
     before.extend(depth_insertion::insert(messages, injections));
-    before.extend(is_unanswered.then(|| sections.empty_message()).flatten());
+    before.extend(
+        needs_replacement
+            .then(|| sections.empty_message())
+            .flatten(),
+    );
     before.extend(sections.group_nudge());
     before.append(&mut after);
     before.extend(sections.impersonation());

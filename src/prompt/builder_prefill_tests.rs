@@ -51,9 +51,15 @@ fn openai_gets_each_example_as_a_message_and_other_providers_get_blocks() {
     assert_eq!(separators.count(), 2, "one before each block");
     context.preset.example_format = ExampleFormat::Block;
     assert_eq!(examples(&context), []);
-    context.preset.example_format = ExampleFormat::Messages;
     context.is_openai = false;
+    context.preset.example_format = ExampleFormat::Auto;
     assert_eq!(examples(&context), []);
+    context.preset.example_format = ExampleFormat::Messages;
+    let system = &built(&context).messages[0].content;
+    assert!(
+        system.contains("[Example messages]\n\nBob: Why?\n\nAda: Because."),
+        "{system}"
+    );
 }
 
 #[test]
@@ -168,7 +174,17 @@ fn a_continued_text_ends_with_what_the_preset_adds() {
     context.preset.continue_postfix = ContinuePostfix::DoubleNewline;
     context.preset.texts.assistant_prefill = "Not this".to_owned();
 
-    let last = built(&context).messages.pop();
+    let with_space = built(&context);
+    context.history.last_mut().expect("a message").text = "I am.".to_owned();
+    let without = built(&context);
 
-    assert_eq!(last.map(|it| it.content).as_deref(), Some("I am.\n\n"));
+    for prompt in [&with_space, &without] {
+        let last = prompt.messages.last().map(|it| it.content.as_str());
+        assert_eq!(last, Some("I am.\n\n"));
+    }
+    assert_eq!(
+        with_space.opening, None,
+        "the stored text ends with white space"
+    );
+    assert_eq!(without.opening.as_deref(), Some("\n\n"));
 }

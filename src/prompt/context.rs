@@ -269,6 +269,16 @@ impl ContextLimits {
             response_tokens: positive(max_tokens).unwrap_or(of_window),
         }
     }
+
+    /// Returns the limits in tokens of our own tokenizer, at least as many as a model with this scale has.
+    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)] // far below 2^52
+    pub fn in_counted_tokens(self, scale: TokenScale) -> Self {
+        let factor = scale.least().min(1.0);
+        Self {
+            context_tokens: (self.context_tokens as f64 / factor) as i64,
+            ..self
+        }
+    }
 }
 
 impl PromptContext {
@@ -316,7 +326,11 @@ impl PromptContext {
 
     /// Returns whether each line of the example messages is a message of its own.
     pub fn sends_example_messages(&self) -> bool {
-        self.is_openai && self.preset.example_format != ExampleFormat::Block
+        match self.preset.example_format {
+            ExampleFormat::Messages => true,
+            ExampleFormat::Block => false,
+            ExampleFormat::Auto => self.is_openai,
+        }
     }
 
     /// Returns whether the model writes for a user.

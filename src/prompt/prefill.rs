@@ -34,8 +34,8 @@ pub fn template(context: &PromptContext) -> &str {
     }
 }
 
-/// Removes the newest message if the prompt ends with its text. APIs reject whitespace at its end, except
-/// what the preset adds.
+/// Removes the newest message if the prompt ends with its text, and replaces white space at its end by what
+/// the preset adds.
 pub fn take_continued(
     context: &PromptContext,
     messages: &mut Vec<PromptBlock>,
@@ -62,10 +62,17 @@ pub fn is_last(context: &PromptContext, blocks: &[PromptBlock]) -> bool {
     }
 }
 
-/// Returns the text with which the stored reply begins, if it contains the prefill.
-pub fn shown<'a>(context: &PromptContext, blocks: &'a [PromptBlock]) -> Option<&'a str> {
+/// Returns the text that precedes the reply when it is stored: the prefill of the preset, if it is shown, or
+/// what follows a continued text, unless that text ends with white space of its own.
+pub fn opening(context: &PromptContext, blocks: &[PromptBlock]) -> Option<String> {
+    if context.continuation.is_some_and(|it| it.is_prefill) {
+        let continued = context.history.last()?;
+        let postfix = context.preset.continue_postfix.text();
+        let is_joined = continued.text.ends_with(char::is_whitespace) || postfix.is_empty();
+        return (!is_joined).then(|| postfix.to_owned());
+    }
     let last = blocks.last().filter(|it| it.kind == BlockKind::Prefill)?;
-    context.preset.show_prefill.then_some(last.text.as_str())
+    context.preset.show_prefill.then(|| last.text.clone())
 }
 
 /// Returns the warning about a prefill that is not sent.
@@ -78,8 +85,9 @@ pub fn warning(context: &PromptContext) -> Option<ImportWarning> {
     })
 }
 
-/// Returns the text of the user that the preset sends after a message of a character.
-pub fn replaces_empty_message(context: &PromptContext, messages: &[PromptBlock]) -> bool {
+/// Returns whether the newest message is one of a character, so that the preset's replacement for an empty
+/// message of the user is sent.
+pub fn needs_empty_message_replacement(context: &PromptContext, messages: &[PromptBlock]) -> bool {
     let newest = messages
         .iter()
         .rev()

@@ -150,13 +150,14 @@ impl Sections<'_> {
         }
         let mut blocks = block(separator.to_owned());
         for message in messages {
-            let name = if message.is_of_user {
-                EXAMPLE_USER
-            } else {
-                EXAMPLE_ASSISTANT
+            let name = match message.is_of_user {
+                true => EXAMPLE_USER,
+                false => EXAMPLE_ASSISTANT,
             };
+            // Other APIs have no names; there the text keeps that of the speaker.
+            let name = self.context.is_openai.then(|| name.to_owned());
             blocks.extend(block(message.text).into_iter().map(|it| PromptBlock {
-                name: Some(name.to_owned()),
+                name: name.clone(),
                 ..it
             }));
         }
@@ -169,7 +170,8 @@ impl Sections<'_> {
             .flat_map(|it| [it.name.as_str(), it.display_name()])
             .collect();
         let user = self.cards.bindings.user.as_str();
-        example_messages::read(text, (user, &names), self.context.is_group())
+        let keeps_names = self.context.is_group() || !self.context.is_openai;
+        example_messages::read(text, (user, &names), keeps_names)
     }
 
     /// Returns what the preset sends in place of a message of the user.

@@ -16,6 +16,13 @@ const FILE: &str = r#"{
   ],
   "prompt_order": [
     { "character_id": 100001, "order": [
+      { "identifier": "worldInfoBefore", "enabled": false },
+      { "identifier": "personaDescription", "enabled": false },
+      { "identifier": "charDescription", "enabled": false },
+      { "identifier": "charPersonality", "enabled": false },
+      { "identifier": "scenario", "enabled": false },
+      { "identifier": "worldInfoAfter", "enabled": false },
+      { "identifier": "dialogueExamples", "enabled": false },
       { "identifier": "main", "enabled": true },
       { "identifier": "chatHistory", "enabled": true }
     ] }

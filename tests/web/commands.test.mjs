@@ -175,7 +175,10 @@ test("a set of SillyTavern is read, and the scripts in it are counted", () => {
   )
   assert.equal(nScripts, 2)
   const older = readQuickReplySet({ quickReplySlots: [{ label: "Hi", mes: "Hello." }] })
-  assert.deepEqual(older, { replies: [{ label: "Hi", text: "Hello." }], nScripts: 0 })
+  assert.deepEqual(older.replies, [{ label: "Hi", text: "Hello." }])
+  const long = { qrList: [{ label: "Long", message: "x".repeat(2500) }, { label: "More", message: "y" }] }
+  const { nLeftOut, nShortened } = readQuickReplySet(long, 1)
+  assert.deepEqual([nLeftOut, nShortened], [1, 1])
   assert.equal(readQuickReplySet({ entries: {} }), null)
   assert.equal(readQuickReplySet(null), null)
 })

@@ -109,6 +109,11 @@ impl ReplyTrimmer {
         }
     }
 
+    /// Returns whether the text begins with an opening.
+    pub fn has_opening(&self) -> bool {
+        !self.opening.is_empty()
+    }
+
     /// Returns the trimmer that also removes a marker at the start of the text, before or after the own
     /// name: one that begins like this and ends with `)` on the same line.
     pub fn without_marker(self, begins: Option<&'static str>) -> Self {

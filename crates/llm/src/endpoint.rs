@@ -27,6 +27,7 @@ use crate::stream::decoder::{BodyFormat, StreamDecoder};
 /// Enough for any error description; the rest of a longer body is not read.
 const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;
 const MAX_HEADER_BYTES: usize = 64 * 1024;
+const MIN_SECRET_BYTES: usize = 6;
 /// How often a request is repeated without what the endpoint has refused.
 const MAX_LEARNED: usize = 2;
 
@@ -171,12 +172,18 @@ impl Endpoint {
         let (body, _) = read_body(response, MAX_ERROR_BODY_BYTES)
             .await
             .unwrap_or_default();
-        Err(error::from_status(
-            status,
-            &headers,
-            &body,
-            self.key.as_ref(),
-        ))
+        let error = error::from_status(status, &headers, &body, self.key.as_ref());
+        Err(error.without_secrets(&self.header_values()))
+    }
+
+    /// Returns the values of the additional headers that an error may quote. A short one is no secret.
+    fn header_values(&self) -> Vec<String> {
+        let values = self.extra_headers.values();
+        let texts = values
+            .filter(|it| it.is_sensitive())
+            .filter_map(|it| it.to_str().ok());
+        let secrets = texts.filter(|it| it.len() >= MIN_SECRET_BYTES);
+        secrets.map(str::to_owned).collect()
     }
 }
 
@@ -271,9 +278,11 @@ impl Endpoint {
         let decoder =
             StreamDecoder::new(bytes, format, self.dialect.chunk_parser(), self.key.clone())
                 .with_reasoning_tags(request.reasoning_tags.as_ref());
-        let deltas = stream::unfold(decoder, async |mut answer| {
+        let state = (decoder, self.header_values());
+        let deltas = stream::unfold(state, async |(mut answer, secrets)| {
             let delta = answer.next().await?;
-            Some((delta, answer))
+            let delta = delta.map_err(|error| error.without_secrets(&secrets));
+            Some((delta, (answer, secrets)))
         });
         Ok(deltas.boxed())
     }

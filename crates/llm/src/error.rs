@@ -51,6 +51,20 @@ impl LlmError {
         }
     }
 
+    /// Returns the error with these secrets removed from its message, which may quote a request.
+    pub fn without_secrets(mut self, secrets: &[String]) -> Self {
+        let (Self::Status { message, .. }
+        | Self::ContextOverflow { message }
+        | Self::Unreachable { message }
+        | Self::Disconnected { message }
+        | Self::Upstream { message }
+        | Self::Unusable { message }) = &mut self;
+        for secret in secrets {
+            *message = message.replace(secret.as_str(), "…");
+        }
+        self
+    }
+
     /// Returns whether the provider rejected a request with a message that mentions reasoning. APIs have
     /// no common code for a model that does not reason.
     pub fn rejects_reasoning(&self) -> bool {

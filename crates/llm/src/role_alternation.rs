@@ -81,6 +81,14 @@ impl<'a> AlternatingMessages<'a> {
         Self { system, groups }
     }
 
+    /// Removes white space at the end of a text that the model continues, which some APIs refuse.
+    pub fn trim_prefill(&mut self) {
+        let last = self.groups.last_mut().filter(|it| it.is_model);
+        if let Some(ContentBlock::Text(text)) = last.and_then(|it| it.blocks.last_mut()) {
+            text.truncate(text.trim_end().len());
+        }
+    }
+
     /// Returns whether the prompt ends with the result of a tool call whose reasoning it does not
     /// contain.
     pub fn is_answering_unexplained_calls(&self) -> bool {

@@ -8,6 +8,7 @@ use moka::sync::Cache;
 use crate::memories::embedding::embedded_batch::RefusedMemory;
 use crate::memories::embedding::model_choice::EmbeddingChoice;
 use crate::memories::embedding::vector_store::UnembeddedMemory;
+use crate::providers::detected::detected_settings;
 
 /// The maximum number of remembered texts, in 2 MB: enough for the texts of many spaces that are
 /// too long for a model.
@@ -62,7 +63,9 @@ fn hash_of(choice: &EmbeddingChoice) -> u64 {
     let provider = &choice.provider;
     let mut hasher = DefaultHasher::new();
     (provider.id, &choice.model, choice.base_url_hash()).hash(&mut hasher);
-    (&provider.api_key, provider.settings.to_string()).hash(&mut hasher);
+    // What is detected changes each day, and concerns other models.
+    let settings = detected_settings::without_detected(provider.settings.clone());
+    (&provider.api_key, settings.to_string()).hash(&mut hasher);
     hasher.finish()
 }
 

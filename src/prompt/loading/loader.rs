@@ -161,9 +161,11 @@ pub async fn load_in_scope(
     let calls_tools = request.kind != GenerationTrigger::Continue
         && !allowed_tools::allowed_in(&space).is_empty();
     templates::apply(&mut context, request.provider, calls_tools);
-    context.accepts_prefill = !calls_tools;
+    // A copilot calls no tools.
+    context.accepts_prefill = !calls_tools || context.is_impersonation();
     let id = conversation.id;
-    let (cutoff_seq, limits) = (request.cutoff_seq, context.limits());
+    let limits = context.limits().in_counted_tokens(context.token_scale);
+    let cutoff_seq = request.cutoff_seq;
     let filter = HistoryFilter::new(request.speaker, &memberships, request.reader);
     let history = caches
         .histories

@@ -86,7 +86,8 @@ pub fn test_in(
 ) -> Result<TestedLore, PromptError> {
     let built = builder::build(context, count)?;
     // The same scan as that of the prompt, because all randomness comes from the context.
-    let lore = lore::activate(context, &mut macro_environment(context), count);
+    let scaled = |text: &str| context.token_scale.scale(text, count(text));
+    let lore = lore::activate(context, &mut macro_environment(context), &scaled);
     let scan = lore.into_scan().unwrap_or_default();
     let mut places = HashMap::new();
     for (place, block) in built.blocks.iter().enumerate() {

@@ -20,6 +20,9 @@ const MIN_DIFFERENCE: f64 = 0.05;
 /// A report further from the estimate counts other things than the prompt.
 const MIN_RATIO: f64 = 0.3;
 const MAX_RATIO: f64 = 4.0;
+/// The limits of a correction.
+const MIN_CORRECTION: f64 = 0.5;
+const MAX_CORRECTION: f64 = 3.0;
 /// The maximum number of models that a node remembers.
 const MAX_MODELS: usize = 1_000;
 
@@ -50,9 +53,11 @@ pub struct TokenLearning {
 }
 
 /// The reports of one model.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Observed {
     n_replies: u32,
+    /// The correction that was recorded at the last report.
+    recorded: f64,
     /// The mean of the corrections that the reports imply.
     mean: f64,
 }
@@ -77,16 +82,32 @@ impl TokenLearning {
         tokens: ReportedTokens,
     ) -> Option<f64> {
         let ratio = ratio(tokens.reported, tokens.estimated)?;
-        let implied = ratio * tokens.correction;
+        // Beyond these limits the factors of the text are at their own.
+        let implied = (ratio * tokens.correction).clamp(MIN_CORRECTION, MAX_CORRECTION);
         let mut models = self.models.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (provider, model.to_owned());
         if models.len() >= MAX_MODELS && !models.contains_key(&key) {
             models.clear();
         }
         let observed = models.entry(key).or_default();
+        // The record is dropped with the address of the provider: another endpoint may count differently.
+        if tokens.correction == 1.0 && observed.recorded != 1.0 {
+            *observed = Observed::default();
+        }
+        observed.recorded = tokens.correction;
         observed.add(implied);
         let differs = (observed.mean / tokens.correction - 1.0).abs() > MIN_DIFFERENCE;
         (observed.n_replies >= MIN_REPLIES && differs).then_some(observed.mean)
+    }
+}
+
+impl Default for Observed {
+    fn default() -> Self {
+        Self {
+            n_replies: 0,
+            recorded: 1.0,
+            mean: 0.0,
+        }
     }
 }
 
@@ -138,6 +159,24 @@ mod tests {
         assert_eq!(observe(&learning, "b", tokens(1_200, 1.0)), None);
         // The estimates are right now, so there is nothing to record.
         assert_eq!(observe(&learning, "a", tokens(1_000, 1.2)), None);
+    }
+
+    #[test]
+    fn a_dropped_record_forgets_what_was_learned_before() {
+        let learning = TokenLearning::default();
+        for _ in 0..5 {
+            observe(&learning, "a", tokens(1_500, 1.0));
+        }
+        assert_eq!(observe(&learning, "a", tokens(1_000, 1.5)), None);
+
+        let first_of_other_endpoint = observe(&learning, "a", tokens(1_000, 1.0));
+
+        assert_eq!(first_of_other_endpoint, None);
+        for _ in 0..40 {
+            observe(&learning, "b", tokens(300, 0.5));
+        }
+        let least = observe(&learning, "b", tokens(300, 1.1));
+        assert!(least.is_some_and(|it| it >= 0.5), "{least:?}");
     }
 
     #[test]

@@ -108,7 +108,8 @@ async fn generate_reply(
         Err(failure) => return ExecutionResult::failed_before_sending(failure),
     };
     let (mut outcome, mut receipts) = stream_reply(context, run, lease, &mut prepared).await;
-    if is_too_long(&outcome)
+    if receipts.is_empty()
+        && is_too_long(&outcome)
         && let Ok(shorter) = prepare(state, SHORTER_PERCENT).await
     {
         prepared = shorter;
@@ -154,9 +155,9 @@ async fn generate_reply(
     }
 }
 
-/// Returns whether the provider refused the prompt as too long before it sent anything.
+/// Returns whether the provider refused the prompt as too long before it answered anything.
 fn is_too_long(outcome: &GenerationOutcome) -> bool {
-    matches!(outcome, GenerationOutcome::Failed { failure, text, .. }
+    matches!(outcome, GenerationOutcome::Failed { failure, text, usage: None }
         if failure.code == FailureCode::ContextOverflow && text.is_empty())
 }
 

@@ -135,7 +135,9 @@ pub async fn prepare(
     let mut prepared = prepare_with_provider(context, &row, prompt, public, seed).await?;
     if let Some(message) = continued {
         let is_mid_line = prepared.request.is_prefilled && !message.content.ends_with('\n');
-        prepared.trim = prepared.trim.continuing(is_mid_line);
+        if !prepared.trim.has_opening() {
+            prepared.trim = prepared.trim.continuing(is_mid_line);
+        }
         prepared.continued = Some(message);
     // A copilot, which writes for a user, calls no tools. Neither does a continue, whose text must
     // follow the existing one directly.

@@ -178,7 +178,7 @@ pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
         .into_iter()
         .find(|it| extra.contains_key(*it))
     {
-        let message = format!("`{name}` cannot be set, because the server builds it.");
+        let message = format!("`{name}` cannot be set, because the server sets it.");
         return Err(ApiError::invalid_value("settings.extra_body", message));
     }
     if let Some(model) = known.embedding_model {

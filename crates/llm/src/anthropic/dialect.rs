@@ -90,7 +90,8 @@ impl Dialect for Anthropic {
 }
 
 fn body(request: &Request, options: &ProviderOptions) -> Value {
-    let prompt = AlternatingMessages::from_messages(request);
+    let mut prompt = AlternatingMessages::from_messages(request);
+    prompt.trim_prefill();
     let thinking = ThinkingPlan::new(request, options, &prompt);
     let mut body = Map::new();
     let mut put = |field: &str, value: Value| body.insert(field.to_owned(), value);

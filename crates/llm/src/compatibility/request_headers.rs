@@ -32,7 +32,7 @@ pub fn problem(name: &str, value: Option<&str>) -> Option<String> {
     };
     if RESERVED.contains(&parsed.as_str()) {
         return Some(format!(
-            "`{name}` cannot be set, because the server builds it."
+            "`{name}` cannot be set, because the server sets it."
         ));
     }
     let is_valid = value.is_none_or(|it| HeaderValue::from_str(it.trim()).is_ok());
@@ -50,7 +50,7 @@ pub fn build(backend: ModelBackend, site: Option<&str>, given: &[(String, Secret
         }
     }
     for (name, value) in given {
-        let text = value.expose();
+        let text = value.expose().trim();
         if problem(name, Some(text)).is_none()
             && let (Ok(name), Ok(mut value)) =
                 (HeaderName::try_from(name), HeaderValue::from_str(text))

@@ -1,7 +1,7 @@
 //! How many tokens a text has for a model whose tokenizer is not known: our count times a factor of the
 //! model's family and the script of the text. No I/O.
 //!
-//! The factors are upper estimates, so that a prompt rather has room left than is refused.
+//! The factors are upper estimates, so that a prompt leaves room rather than being refused.
 
 use crate::registry::ProviderKind;
 use crate::tokens;

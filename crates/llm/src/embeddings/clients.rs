@@ -40,6 +40,7 @@ struct ClientKey {
     kind: ProviderKind,
     base_url: Option<String>,
     api_key: Option<Secret>,
+    extra_headers: Vec<(String, Secret)>,
     has_cache: bool,
 }
 
@@ -50,6 +51,7 @@ impl ClientKey {
             kind: spec.kind,
             base_url: spec.base_url.clone(),
             api_key: spec.api_key.clone(),
+            extra_headers: spec.extra_headers.clone(),
             has_cache,
         }
     }

@@ -127,11 +127,11 @@ const OTHER_KINDS: [OtherKind; 21] = [
             &["sd_model", "steps"],
             &["sampler", "steps", "cfg"],
         ],
-        "These are settings for pictures. Pictures are not generated.",
+        "These are image generation settings. Pictures are not generated.",
     ),
     (
         &[&["voiceMap"], &["voice", "rate", "pitch"]],
-        "These are settings for speech. Speech is not generated.",
+        "These are text-to-speech settings. Speech is not generated.",
     ),
     (
         &[&["api_key"], &["api_key_openai"], &["api_key_claude"]],
@@ -143,11 +143,11 @@ const OTHER_KINDS: [OtherKind; 21] = [
     ),
     (
         &[&["dependencies"], &["devDependencies"]],
-        "This is a package of JavaScript, not a preset.",
+        "This is a package.json file, not a preset.",
     ),
     (
         &[&["vocab", "merges"], &["added_tokens"], &["chat_template"]],
-        "This belongs to a tokenizer. Templates of tokenizers cannot be read; import an instruct template.",
+        "This is a tokenizer file. Chat templates of tokenizers cannot be read; import an instruct template.",
     ),
     (
         &[&["$schema"], &["openapi"]],

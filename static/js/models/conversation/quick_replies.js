@@ -21,16 +21,23 @@ export function withQuickReplies(settings, replies) {
   return kept.length > 0 ? { ...others, quick_replies: kept } : others
 }
 
-// Returns the quick replies of a set of SillyTavern, and how many of them contain commands of its scripts,
-// which do not exist here; null if the file is no such set.
-export function readQuickReplySet(file) {
+// Returns the first quick replies of a set of SillyTavern, at most `most`; null if the file is no such set. Also
+// returns how many others there are, how many texts were shortened, and how many contain commands of its scripts,
+// which do not exist here.
+export function readQuickReplySet(file, most = MOST_REPLIES) {
   const entries = file?.qrList ?? file?.quickReplySlots
   if (!Array.isArray(entries)) return null
-  const replies = entries
+  const all = entries
     .map((it) => ({ label: asText(it?.label), text: asText(it?.message ?? it?.mes) }))
     .filter(({ text }) => isText(text))
-    .map(({ label, text }) => labeled({ label: cut(label, LONGEST_LABEL), text: cut(text, LONGEST_TEXT) }))
-  return { replies, nScripts: replies.filter(({ text }) => isScript(text)).length }
+  const kept = all.slice(0, most)
+  const replies = kept.map(({ label, text }) => labeled({ label: cut(label, LONGEST_LABEL), text: cut(text, LONGEST_TEXT) }))
+  return {
+    replies,
+    nLeftOut: all.length - kept.length,
+    nShortened: kept.filter(({ text }) => [...text].length > LONGEST_TEXT).length,
+    nScripts: replies.filter(({ text }) => isScript(text)).length,
+  }
 }
 
 // Returns whether a text runs several commands, or one that does not exist here.

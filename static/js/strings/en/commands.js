@@ -52,6 +52,10 @@ export default {
     other: "{n} quick replies were added. Save to keep them.",
   },
   "quick_reply.imported_most": "A space has at most {most}; the rest was left out.",
+  "quick_reply.shortened": {
+    one: "{n} was shortened to {most} characters.",
+    other: "{n} were shortened to {most} characters.",
+  },
   "quick_reply.scripts": {
     one: "{n} of them contains script commands that do not exist here.",
     other: "{n} of them contain script commands that do not exist here.",

@@ -47,7 +47,7 @@ export default {
   "provider.extra_headers_line": "Write each header as “Name: value”.",
   "provider.extra_body_json": "This is not valid JSON.",
   "provider.extra_body_object": "Enter a JSON object.",
-  "provider.extra_body_reserved": "“{name}” cannot be set, because the server builds it.",
+  "provider.extra_body_reserved": "“{name}” cannot be set, because the server sets it.",
   "provider.embeddings": "Advanced: embeddings of memories",
   "provider.embeddings_hint": "How memories and searches are embedded by this provider. Leave a field empty for the default.",
   "provider.embedding_model": "Embedding model",

@@ -61,8 +61,8 @@ export default {
   "preset.forbid": "Forbid Overrides",
   "preset.forbid_hint": "Character cards cannot override this prompt.",
 
-  "preset.not_sent": "Not sent by SillyTavern either",
-  "preset.not_sent_hint": "The file marks this prompt as one of SillyTavern's own. Clear the mark to send it.",
+  "preset.not_sent": "Do not send (marked as one of SillyTavern’s own)",
+  "preset.not_sent_hint": "SillyTavern does not send it either. Untick to send it.",
   "preset.changes_every_turn": "changes every turn: {names}",
 
   "preset.samplers": "Samplers and limits",

@@ -46,6 +46,7 @@ export default {
   "quick_reply.import": "导入文件…",
   "quick_reply.imported": { other: "已添加{n}个快速回复，保存后生效。" },
   "quick_reply.imported_most": "一个空间最多有{most}个，其余没有添加。",
+  "quick_reply.shortened": { other: "其中{n}个已缩短为{most}个字符。" },
   "quick_reply.scripts": { other: "其中{n}个含有这里没有的脚本命令。" },
   "quick_reply.not_a_set": "这个文件不是 SillyTavern 的快速回复集。",
   "quick_reply.up": "上移",

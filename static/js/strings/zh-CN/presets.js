@@ -60,8 +60,8 @@ export default {
   "preset.forbid": "禁止覆盖",
   "preset.forbid_hint": "角色卡不能覆盖这条提示词。",
 
-  "preset.not_sent": "SillyTavern 也不发送",
-  "preset.not_sent_hint": "文件将这条提示词标记为 SillyTavern 自带的提示词。取消标记即可发送。",
+  "preset.not_sent": "不发送（标记为 SillyTavern 自带）",
+  "preset.not_sent_hint": "SillyTavern 也不发送这条提示词。取消勾选即可发送。",
   "preset.changes_every_turn": "每轮都会变化：{names}",
 
   "preset.samplers": "采样与限制",

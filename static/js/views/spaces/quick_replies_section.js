@@ -47,13 +47,13 @@ export function quickRepliesSection({ toasts }, { settings, disabled = false, sa
   const importSet = async () => {
     const file = await chooseFile("application/json,.json")
     if (!file) return
-    const set = await readSet(file)
+    const set = await readSet(file, MOST_REPLIES - rows.length)
     if (!set) return toasts.show(t("quick_reply.not_a_set"))
-    const added = set.replies.slice(0, MOST_REPLIES - rows.length)
-    for (const reply of added) append(reply)
+    for (const reply of set.replies) append(reply)
     const notes = [
-      t("quick_reply.imported", { n: added.length }),
-      added.length < set.replies.length && t("quick_reply.imported_most", { most: MOST_REPLIES }),
+      t("quick_reply.imported", { n: set.replies.length }),
+      set.nLeftOut > 0 && t("quick_reply.imported_most", { most: MOST_REPLIES }),
+      set.nShortened > 0 && t("quick_reply.shortened", { n: set.nShortened, most: LONGEST_TEXT }),
       set.nScripts > 0 && t("quick_reply.scripts", { n: set.nScripts }),
     ]
     toasts.show(notes.filter(Boolean).join(" "))
@@ -73,9 +73,9 @@ export function quickRepliesSection({ toasts }, { settings, disabled = false, sa
   )
 }
 
-async function readSet(file) {
+async function readSet(file, most) {
   try {
-    return readQuickReplySet(JSON.parse(await file.text()))
+    return readQuickReplySet(JSON.parse(await file.text()), most)
   } catch {
     return null
   }
