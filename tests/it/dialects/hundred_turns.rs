@@ -170,7 +170,7 @@ impl Room {
     /// Plays one turn; returns how the run has ended.
     async fn turn(&self, conversation: i64, n: usize) -> Value {
         let ann = &self.people[0];
-        if n % 3 == 0 {
+        if n.is_multiple_of(3) {
             let text = format!("Turn {n}: who lights the lamp?");
             let person = &self.people[n / 3 % 3];
             expect(201, person.post_message(conversation, &text, None).await);
@@ -179,7 +179,7 @@ impl Room {
         let path = format!("/api/conversations/{conversation}");
         let started = match n {
             // After a message of a person nothing can be continued.
-            _ if n < 5 || n % 3 == 0 => ann.generate(conversation, Some(speaker)).await,
+            _ if n < 5 || n.is_multiple_of(3) => ann.generate(conversation, Some(speaker)).await,
             _ if n % 10 == 5 => ann.post(&format!("{path}/continue"), json!({})).await,
             _ if n % 10 == 8 => ann.post(&format!("{path}/regenerate"), json!({})).await,
             _ => ann.generate(conversation, Some(speaker)).await,
