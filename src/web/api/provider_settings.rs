@@ -11,6 +11,8 @@ use llm::text_completion::completion_api::{CompletionApi, ProviderMode};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
+use utoipa::openapi::schema::{SchemaType, Type};
+use utoipa::openapi::{Object, ObjectBuilder, Schema};
 
 use crate::accounts::name_schemas::TitleSchema;
 use crate::providers::detected::detected_settings;
@@ -90,8 +92,8 @@ pub struct KnownProviderSettings {
     /// Fields that are merged into the body of every request: objects are merged, `null` removes a
     /// field. `model`, `messages`, `prompt` and `stream` cannot be set.
     extra_body: Option<Map<String, Value>>,
-    /// Headers that are added to every request, each by its name. The values are stored encrypted and never
-    /// returned; null keeps a value.
+    /// The values are stored encrypted and never returned.
+    #[schema(schema_with = extra_headers_schema)]
     extra_headers: Option<BTreeMap<String, Option<String>>>,
     /// How long Ollama keeps the model in memory after a call: `10m`, `-1`.
     #[schema(max_length = 20, pattern = r"^-?[0-9][0-9a-z.]*$")]
@@ -112,6 +114,26 @@ pub struct KnownProviderSettings {
     /// Whether the vectors of the last 1,024 texts are kept in memory; true by default.
     #[serde(rename = "embedding_cache")]
     _embedding_cache: Option<bool>,
+}
+
+/// The schema of additional headers, without the names that the server sets.
+fn extra_headers_schema() -> Object {
+    let name = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .pattern(Some("^[A-Za-z0-9-]{3,64}$"));
+    let value = ObjectBuilder::new()
+        .schema_type(SchemaType::from_iter([Type::String, Type::Null]))
+        .pattern(Some("^[ -~]*$"));
+    ObjectBuilder::new()
+        .schema_type(SchemaType::from_iter([Type::Object, Type::Null]))
+        .property_names(Some(Schema::Object(name.build())))
+        .additional_properties(Some(value))
+        .max_properties(Some(MAX_HEADERS))
+        .description(Some(
+            "Headers that are added to every request, by their names. The values are stored encrypted and never \
+             returned; null keeps a value.",
+        ))
+        .build()
 }
 
 /// Validates the `settings` object of a provider.
