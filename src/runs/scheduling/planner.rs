@@ -212,7 +212,7 @@ fn plan_from_user_message(builder: &mut PlanBuilder, choices: Vec<NewSlot>) {
         builder.cancel_queued(RunCancelReason::SupersededByMessage);
     }
     let choices = match &forced {
-        Some(run) => speaker_choice::with_forced_first(run, choices),
+        Some(run) => speaker_choice::with_forced_first(builder, run, choices),
         None => choices,
     };
     let Some(first) = choices.first().cloned() else {

@@ -356,3 +356,28 @@ fn a_post_keeps_a_resumed_forced_run_of_a_speaker_who_became_an_observer() {
     let queued = test.fixture.state.queued.as_ref().expect("a queued run");
     assert_eq!(queued.reason, run::RunReason::Resume);
 }
+
+/// A sequence that the property test found: the mentioned person would have got the slot of a forced run
+/// for which the director had not chosen a speaker yet.
+#[test]
+fn a_mentioned_person_is_not_forced_to_speak() {
+    let mut test = PropertyTest::new(1);
+    for action in [
+        TestAction::Order(space::ReplyOrder::Director),
+        TestAction::Policy(space::InputPolicy::Queue),
+        TestAction::Force(None),
+        TestAction::HumanTurns(true),
+        TestAction::Post("Fay, then Ada."),
+        TestAction::ApplyMemberChanges,
+    ] {
+        test.apply_action(action);
+    }
+
+    let round = test.fixture.state.round.as_ref().expect("a round");
+    let slots = round.slots.0.iter();
+    let slots = slots.map(|it| (it.space_membership_id, it.forced));
+    assert_eq!(
+        slots.collect::<Vec<_>>(),
+        [(None, true), (Some(FAY), false)]
+    );
+}

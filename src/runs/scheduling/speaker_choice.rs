@@ -8,6 +8,7 @@ use crate::runs::scheduling::director;
 use crate::runs::scheduling::plan::NewSlot;
 use crate::runs::scheduling::plan_builder::PlanBuilder;
 use crate::runs::store::run;
+use crate::spaces::membership::MembershipKind;
 use crate::spaces::space::{RepliesPerTurn, ReplyOrder};
 use crate::speakers::selection::{SelectionInput, SelectionTrigger, SpeakerChoice};
 use crate::speakers::{from_memberships, selector};
@@ -135,20 +136,35 @@ fn conversation_input(builder: &PlanBuilder) -> SelectionInput {
 }
 
 /// Returns the forced speaker, then the chosen ones without that speaker. If the director has not chosen
-/// the forced speaker yet, the first of the chosen ones is forced instead.
-pub fn with_forced_first(forced: &run::Model, mut chosen: Vec<NewSlot>) -> Vec<NewSlot> {
-    let speaker = forced.speaker_space_membership_id;
-    if speaker.is_none() {
-        if let Some(first) = chosen.first_mut() {
-            first.is_forced = true;
+/// the forced speaker yet, the first chosen character is forced instead; if only people are chosen, the
+/// director chooses the forced speaker. A person is never forced.
+pub fn with_forced_first(
+    builder: &PlanBuilder,
+    forced: &run::Model,
+    mut chosen: Vec<NewSlot>,
+) -> Vec<NewSlot> {
+    let first = if let Some(speaker) = forced.speaker_space_membership_id {
+        chosen.retain(|it| it.speaker != Some(speaker));
+        NewSlot {
+            speaker: Some(speaker),
+            reason: forced.debug.chosen_because.clone().unwrap_or_default(),
+            is_forced: true,
         }
+    } else if chosen.is_empty() {
         return chosen;
-    }
-    let first = NewSlot {
-        speaker,
-        reason: forced.debug.chosen_because.clone().unwrap_or_default(),
-        is_forced: true,
+    } else {
+        let of_character = chosen.iter().position(|it| !is_person(builder, it));
+        let slot = of_character.map_or_else(director::slots::undecided, |it| chosen.remove(it));
+        NewSlot {
+            is_forced: true,
+            ..slot
+        }
     };
-    let others = chosen.into_iter().filter(|it| it.speaker != speaker);
-    std::iter::once(first).chain(others).collect()
+    chosen.insert(0, first);
+    chosen
+}
+
+fn is_person(builder: &PlanBuilder, slot: &NewSlot) -> bool {
+    let member = slot.speaker.and_then(|it| builder.member(it));
+    member.is_some_and(|it| it.kind == MembershipKind::Human)
 }

@@ -21,14 +21,19 @@ pub fn plan(
         .map(NewSlot::from)
         .collect();
     if slots.is_empty() && !natural::characters(&eligible).is_empty() {
-        slots.push(NewSlot {
-            speaker: None,
-            reason: UNDECIDED.to_owned(),
-            is_forced: false,
-        });
+        slots.push(undecided());
     }
     if replies == RepliesPerTurn::One || trigger == SelectionTrigger::Generate {
         slots.truncate(1);
     }
     slots
+}
+
+/// Returns a slot for which the director chooses the speaker.
+pub fn undecided() -> NewSlot {
+    NewSlot {
+        speaker: None,
+        reason: UNDECIDED.to_owned(),
+        is_forced: false,
+    }
 }
