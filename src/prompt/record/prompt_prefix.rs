@@ -51,11 +51,19 @@ pub async fn load(
     }
     let earlier = earlier.all(db).await?;
     let previous = earlier.iter().find(|it| it.record.model == prompt.model);
-    Ok(previous.map(|it| PromptPrefix {
-        equal_tokens: equal_tokens(prompt, &it.record),
-        total_tokens: prompt.total_tokens,
-        previous_run_id: it.run_id,
-    }))
+    Ok(previous.map(|it| PromptPrefix::new(prompt, &it.record, it.run_id)))
+}
+
+impl PromptPrefix {
+    fn new(prompt: &SentPrompt, previous: &SentPrompt, previous_run_id: RunId) -> Self {
+        // A text completion counts its whole text, which may have fewer tokens than its blocks together.
+        let equal = Ord::min(equal_tokens(prompt, previous), prompt.total_tokens);
+        Self {
+            equal_tokens: equal,
+            total_tokens: prompt.total_tokens,
+            previous_run_id,
+        }
+    }
 }
 
 /// Returns the tokens of the leading blocks of a prompt that are equal in another one, and of the equal
@@ -104,12 +112,12 @@ fn equal_beginning(block: &RecordedBlock, other: &RecordedBlock) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use base::ids::MessageId;
+    use base::ids::{MessageId, RunId};
     use base::prompt_role::PromptRole;
 
     use llm::tokens;
 
-    use super::equal_tokens;
+    use super::{PromptPrefix, equal_tokens};
     use crate::prompt::blocks::{BlockKind, PromptBlock, RecordedText};
     use crate::prompt::record::recorded_block::{RecordedBlock, to_recorded_block};
     use crate::prompt::record::recorded_piece::RecordedPiece;
@@ -197,5 +205,16 @@ mod tests {
         let (with, without) = (prompt(&[dropped, message(1)]), prompt(&[message(1)]));
 
         assert_eq!(equal_tokens(&with, &without), 14);
+    }
+    #[test]
+    fn no_more_tokens_are_equal_than_the_prompt_has() {
+        let completion = SentPrompt {
+            total_tokens: 20,
+            ..prompt(&[message(1), message(2)])
+        };
+
+        let prefix = PromptPrefix::new(&completion, &completion, RunId::new());
+
+        assert_eq!((prefix.equal_tokens, prefix.total_tokens), (20, 20));
     }
 }
