@@ -186,14 +186,7 @@ async fn test_in(
 ) -> ApiResult<LorebookTestResult> {
     let at = space_access::load_conversation_access(app, caller, conversation).await?;
     at.require_action(Action::ManageConversation)?;
-    let speaker = match speaker {
-        Some(speaker) => speaker,
-        None => app
-            .engine
-            .likely_speaker(conversation, at.viewer())
-            .await?
-            .ok_or_else(prompts::no_speaker)?,
-    };
+    let speaker = prompts::find_speaker(app, &at, speaker).await?;
     let id = book.id;
     let message = TestMessage {
         author: at.membership.as_ref().map(|it| it.id),

@@ -107,14 +107,7 @@ async fn expand_in(
 ) -> ApiResult<String> {
     let at = space_access::load_conversation_access(app, caller, conversation).await?;
     at.require_action(Action::ManageConversation)?;
-    let speaker = match speaker {
-        Some(speaker) => speaker,
-        None => app
-            .engine
-            .likely_speaker(conversation, at.viewer())
-            .await?
-            .ok_or_else(prompts::no_speaker)?,
-    };
+    let speaker = prompts::find_speaker(app, &at, speaker).await?;
     let services = app.engine.context();
     let context = prompt_preview::load_context(services, conversation, (speaker, at.viewer()));
     let mut context = context.await?.ok_or_else(prompts::no_speaker)?;

@@ -29,6 +29,7 @@ use crate::spaces::{card_rights, membership};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::space_access;
+use crate::web::extract::space_access::ConversationAccess;
 
 /// The speaker whose prompt is shown.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -105,14 +106,7 @@ pub async fn preview(
     let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
     at.require_action(Action::ManageConversation)?;
     let id = at.conversation.id;
-    let speaker = match query.speaker_id {
-        Some(speaker) => speaker,
-        None => app
-            .engine
-            .likely_speaker(id, at.viewer())
-            .await?
-            .ok_or_else(no_speaker)?,
-    };
+    let speaker = find_speaker(&app, &at, query.speaker_id).await?;
     let reader = at.viewer();
     let shown = prompt_preview::load(app.engine.context(), id, (speaker, reader), None).await?;
     let (provider, built) = shown.ok_or_else(no_speaker)?;
@@ -290,6 +284,22 @@ fn prompt_view(
         cache: figures.cache,
         scripts: figures.scripts,
     }
+}
+
+/// Returns the member whose prompt is built: the requested one, or the likely next speaker.
+///
+/// # Errors
+/// Returns 422 `no_speaker` if nobody can speak, and 500 if a query fails.
+pub async fn find_speaker(
+    app: &App,
+    at: &ConversationAccess,
+    requested: Option<MembershipId>,
+) -> ApiResult<MembershipId> {
+    if let Some(speaker) = requested {
+        return Ok(speaker);
+    }
+    let likely = app.engine.likely_speaker(at.conversation.id, at.viewer());
+    likely.await?.ok_or_else(no_speaker)
 }
 
 /// Returns the error for a conversation in which nobody can speak.
