@@ -102,6 +102,15 @@ impl ApiError {
         }
     }
 
+    /// States that the field that caused the error, or the whole value, is part of `outer`.
+    pub fn within(self, outer: &str) -> Self {
+        let param = match &self.param {
+            Some(inner) => format!("{outer}.{inner}"),
+            None => outer.to_owned(),
+        };
+        self.with_param(param)
+    }
+
     /// Adds the field that caused the error; a long name is truncated.
     pub fn with_param(mut self, param: impl Into<String>) -> Self {
         let param = param.into();

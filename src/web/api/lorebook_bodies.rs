@@ -139,7 +139,7 @@ impl CreateLorebook {
             .map(
                 |(n, entry)| match lorebook_entry_bodies::require_known_fields(&entry) {
                     Ok(()) => Ok(Value::Object(entry)),
-                    Err(error) => Err(with_prefix(error, &format!("entries.{n}"))),
+                    Err(error) => Err(error.within(&format!("entries.{n}"))),
                 },
             )
             .collect();
@@ -176,14 +176,6 @@ impl UpdateLorebook {
         let name = self.name.as_deref().map(parse_name).transpose()?;
         Ok((name, Value::Object(document)))
     }
-}
-
-fn with_prefix(error: ApiError, path: &str) -> ApiError {
-    let param = match &error.param {
-        Some(inner) => format!("{path}.{inner}"),
-        None => path.to_owned(),
-    };
-    error.with_param(param)
 }
 
 fn parse_name(text: &str) -> ApiResult<String> {

@@ -195,13 +195,7 @@ pub fn reject_nul(value: &Value) -> ApiResult<()> {
         Value::Object(fields) => fields.iter().try_for_each(|(key, value)| {
             clean(key)
                 .and_then(|()| reject_nul(value))
-                .map_err(|error| match &error.param {
-                    Some(inner) => {
-                        let param = format!("{key}.{inner}");
-                        error.with_param(param)
-                    }
-                    None => error.with_param(key.as_str()),
-                })
+                .map_err(|error: ApiError| error.within(key))
         }),
         _ => Ok(()),
     }
