@@ -38,7 +38,7 @@ const EXCEPTIONS = [
   // Names of keys.
   /^(Alt\+)?(Escape|Enter|Tab|Home|End|Delete|Backspace|Page(Up|Down)|Arrow(Up|Down|Left|Right))$/,
   // Names and addresses are the same in every language.
-  /^(Ollama|KoboldCpp|OpenAI|Anthropic|Google Gemini|English|简体中文|https:\/\/…\/v1)$/,
+  /^(Ollama|KoboldCpp|OpenAI|Anthropic|Google Gemini|OpenAI (o200k|cl100k)_base|Claude|Mistral|Llama 3|Gemma|Qwen|DeepSeek|English|简体中文|https:\/\/…\/v1)$/,
   /^(Edge|Opera|Samsung Internet|Firefox|Chrome|Safari|Android|Windows|ChromeOS|Linux)$/,
   // Default names for a chat file.
   /^(User|Character)$/,

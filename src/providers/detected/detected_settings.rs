@@ -12,18 +12,26 @@ pub const LISTED_WINDOWS: &str = "context_tokens";
 pub const LISTED_AT: &str = "listed_at";
 /// The key of the corrections of token counts, by model.
 pub const TOKEN_CORRECTIONS: &str = "token_corrections";
+/// The key of the tokenizer that an admin has set. It is not detected: the corrections are those of its counts.
+pub const TOKENIZER: &str = "tokenizer";
 /// The maximum number of models about which one kind of fact is recorded.
 const MAX_MODELS: usize = 50;
 
-/// Returns new settings of a provider with what its list of models has stated.
+/// Returns new settings of a provider with what its list of models has stated, and what its replies have
+/// shown about its tokenizer.
 pub fn keep_listed(present: &Value, mut new: Value) -> Value {
-    for key in [
+    let has_same_tokenizer = present[TOKENIZER] == new[TOKENIZER];
+    let keys = [
         VisionSource::List.key(),
         LISTED_WINDOWS,
         BACKEND,
         LISTED_AT,
         TOKEN_CORRECTIONS,
-    ] {
+    ];
+    for key in keys
+        .into_iter()
+        .filter(|it| has_same_tokenizer || *it != TOKEN_CORRECTIONS)
+    {
         let listed = &present[DETECTED][key];
         if !listed.is_null() && new.is_object() {
             new[DETECTED][key] = listed.clone();
@@ -72,7 +80,9 @@ mod tests {
     use llm::registry::ProviderKind;
     use serde_json::json;
 
-    use super::{LISTED_WINDOWS, keep_listed, with_fact, with_models, without_detected};
+    use super::{
+        LISTED_WINDOWS, TOKEN_CORRECTIONS, keep_listed, with_fact, with_models, without_detected,
+    };
     use crate::providers::vision;
     use crate::providers::vision::VisionSource;
 
@@ -96,6 +106,17 @@ mod tests {
         let saved = keep_listed(&called, settings.clone());
         assert_eq!(saved, listed, "only a call shows whether it still fails");
         assert_eq!(without_detected(called), settings);
+    }
+
+    #[test]
+    fn corrections_are_forgotten_with_their_tokenizer() {
+        let present = json!({"tokenizer": "qwen", "detected": {TOKEN_CORRECTIONS: {"a": 1.2}}});
+
+        let kept = keep_listed(&present, json!({"tokenizer": "qwen", "top_k": 1}));
+        let changed = keep_listed(&present, json!({"tokenizer": "llama3"}));
+
+        assert_eq!(kept["detected"][TOKEN_CORRECTIONS]["a"], 1.2);
+        assert_eq!(changed, json!({"tokenizer": "llama3"}));
     }
 
     #[test]

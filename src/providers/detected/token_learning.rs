@@ -5,10 +5,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use base::ids::ProviderId;
-use llm::compatibility::token_scale::TokenScale;
+use llm::compatibility::token_scale::{TokenScale, Tokenizer};
 use llm::provider_options::DETECTED;
+use serde::Deserialize;
+use serde_json::Value;
 
-use crate::providers::detected::detected_settings::TOKEN_CORRECTIONS;
+use crate::providers::detected::detected_settings::{TOKEN_CORRECTIONS, TOKENIZER};
 use crate::providers::provider;
 
 /// The number of replies after which a correction is used.
@@ -34,9 +36,15 @@ pub fn scale(row: &provider::Model) -> TokenScale {
     match row.settings[TOKEN_FACTOR].as_f64() {
         Some(factor) => TokenScale::uniform(factor),
         None => {
-            TokenScale::of_model(row.kind, &row.model).corrected(correction(row).unwrap_or(1.0))
+            let factors = TokenScale::of_tokenizer(tokenizer(&row.settings), row.kind, &row.model);
+            factors.corrected(correction(row).unwrap_or(1.0))
         }
     }
+}
+
+/// Returns the tokenizer that the settings of a provider name.
+pub fn tokenizer(settings: &Value) -> Tokenizer {
+    Tokenizer::deserialize(&settings[TOKENIZER]).unwrap_or_default()
 }
 
 /// Returns the recorded correction of these counts, 1 if there is none; `None`: an admin has set the factor.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use base::display_name;
 use llm::compatibility::role_handling::{RoleHandling, SystemRole};
+use llm::compatibility::token_scale::Tokenizer;
 use llm::compatibility::{extra_body, request_headers};
 use llm::provider_options::{Prefill, ReasoningEffort, StreamOptions};
 use llm::text_completion::completion_api::{CompletionApi, ProviderMode};
@@ -85,8 +86,11 @@ pub struct KnownProviderSettings {
     /// The API that gets the text; by default the one that a test of the provider detects.
     #[serde(rename = "text_completion_api")]
     _text_completion_api: Option<CompletionApi>,
-    /// The tokens of a text, as a multiple of those of the tokenizer o200k; null: by the model, corrected by
-    /// what the provider reports.
+    /// The tokenizer of the models, whose counts are estimated; by default that of the family of each model.
+    #[serde(rename = "tokenizer")]
+    _tokenizer: Option<Tokenizer>,
+    /// The tokens of a text, as a multiple of those of the tokenizer o200k; null: by the tokenizer, corrected
+    /// by what the provider reports.
     #[schema(minimum = 0.5, maximum = 5)]
     token_factor: Option<f64>,
     /// Fields that are merged into the body of every request: objects are merged, `null` removes a
@@ -148,7 +152,7 @@ pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
     }
     let known: KnownProviderSettings = deserialize::from_value(settings.clone())
         .map_err(ApiError::from)
-        .map_err(with_settings_prefix)?;
+        .map_err(|error| error.within("settings"))?;
     for (name, value, least, most) in [
         ("context_tokens", known.context_tokens, 64, 10_000_000),
         ("max_tokens", known.max_tokens, 1, 1_000_000),
@@ -242,14 +246,6 @@ fn is_duration(text: &str) -> bool {
         && number.chars().all(is_plain)
 }
 
-fn with_settings_prefix(error: ApiError) -> ApiError {
-    let param = match &error.param {
-        Some(inner) => format!("settings.{inner}"),
-        None => "settings".to_owned(),
-    };
-    error.with_param(param)
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
@@ -270,7 +266,7 @@ mod tests {
             json!({ "keep_alive": "-1" }),
             json!({ "mode": "text_completion", "text_completion_api": "koboldcpp" }),
             json!({ "role_handling": "auto", "system_role": "developer", "stream_options": "off" }),
-            json!({ "prefill": "on", "samplers": ["top_k", "rep_pen"] }),
+            json!({ "prefill": "on", "samplers": ["top_k", "rep_pen"], "tokenizer": "llama3" }),
             json!({ "extra_body": { "provider": { "order": ["a"] }, "top_k": null } }),
             json!({ "embedding_model": "m", "embedding_timeout_s": 0, "embedding_max_retries": 0 }),
         ] {
@@ -298,6 +294,8 @@ mod tests {
             ("samplers", json!(vec!["top_k"; 101]), 422),
             ("mode", json!("both"), 422),
             ("text_completion_api", json!("ollama"), 422),
+            ("tokenizer", json!("gpt2"), 422),
+            ("tokenizer", json!(1), 400),
             ("extra_body", json!([]), 400),
             ("extra_body", json!({ "stream": false }), 422),
             ("keep_alive", json!(""), 422),

@@ -3,12 +3,33 @@
 //!
 //! The factors are upper estimates, so that a prompt leaves room rather than being refused.
 
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
 use crate::registry::ProviderKind;
 use crate::tokens;
 
 /// The least and the greatest factor after a correction.
 const MIN_FACTOR: f64 = 0.8;
 const MAX_FACTOR: f64 = 3.0;
+
+/// The tokenizer of a model.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Tokenizer)]
+#[serde(rename_all = "snake_case")]
+pub enum Tokenizer {
+    /// By the kind of the provider and the name of the model.
+    #[default]
+    Auto,
+    O200kBase,
+    Cl100kBase,
+    Claude,
+    Mistral,
+    Llama3,
+    Gemma,
+    Qwen,
+    Deepseek,
+}
 
 /// The factors of the tokens of a model, by script.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -86,6 +107,21 @@ impl TokenScale {
         }
     }
 
+    /// Returns the factors of a tokenizer; those of a model if it is `Auto`.
+    pub fn of_tokenizer(tokenizer: Tokenizer, kind: ProviderKind, model: &str) -> Self {
+        match tokenizer {
+            Tokenizer::Auto => Self::of_model(kind, model),
+            Tokenizer::O200kBase => EXACT,
+            Tokenizer::Cl100kBase => CL100K,
+            Tokenizer::Claude => CLAUDE,
+            Tokenizer::Mistral
+            | Tokenizer::Llama3
+            | Tokenizer::Gemma
+            | Tokenizer::Qwen
+            | Tokenizer::Deepseek => OPEN_MODELS,
+        }
+    }
+
     /// Returns the same factor for every script.
     pub fn uniform(factor: f64) -> Self {
         scale([factor; 5])
@@ -153,7 +189,7 @@ impl TokenScale {
 
 #[cfg(test)]
 mod tests {
-    use super::{CL100K, CLAUDE, EXACT, OPEN_MODELS, TokenScale, UNKNOWN};
+    use super::{CL100K, CLAUDE, EXACT, OPEN_MODELS, TokenScale, Tokenizer, UNKNOWN};
     use crate::registry::ProviderKind::{Anthropic, Demo, Openai, OpenaiCompatible};
     use crate::tokens;
 
@@ -173,6 +209,22 @@ mod tests {
         ] {
             assert_eq!(TokenScale::of_model(kind, model), expected, "{model}");
         }
+    }
+
+    #[test]
+    fn a_tokenizer_that_is_set_replaces_the_family_of_the_name() {
+        let factors =
+            |tokenizer| TokenScale::of_tokenizer(tokenizer, OpenaiCompatible, "my-merge-24b");
+
+        assert_eq!(factors(Tokenizer::Auto), UNKNOWN);
+        assert_eq!(factors(Tokenizer::O200kBase), EXACT);
+        assert_eq!(factors(Tokenizer::Cl100kBase), CL100K);
+        assert_eq!(factors(Tokenizer::Llama3), OPEN_MODELS);
+        let stored = serde_json::to_value([Tokenizer::O200kBase, Tokenizer::Cl100kBase]);
+        assert_eq!(
+            stored.unwrap(),
+            serde_json::json!(["o200k_base", "cl100k_base"])
+        );
     }
 
     #[test]

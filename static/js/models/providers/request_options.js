@@ -12,6 +12,18 @@ export const COMPLETION_APIS = [
   { api: "koboldcpp", name: "KoboldCpp" },
 ]
 
+// The tokenizers whose counts the server estimates; their names are the same in every language.
+export const TOKENIZERS = [
+  { tokenizer: "o200k_base", name: "OpenAI o200k_base" },
+  { tokenizer: "cl100k_base", name: "OpenAI cl100k_base" },
+  { tokenizer: "claude", name: "Claude" },
+  { tokenizer: "mistral", name: "Mistral" },
+  { tokenizer: "llama3", name: "Llama 3" },
+  { tokenizer: "gemma", name: "Gemma" },
+  { tokenizer: "qwen", name: "Qwen" },
+  { tokenizer: "deepseek", name: "DeepSeek" },
+]
+
 // Kinds whose servers may have a text completion API.
 const KINDS_WITH_MODES = ["openai_compatible"]
 // Kinds whose API accepts messages in any order; the other APIs have one order.
@@ -35,6 +47,7 @@ export function readRequestOptions(settings) {
     text_completion_api: settings?.text_completion_api ?? "auto",
     role_handling: settings?.role_handling ?? "auto",
     prefill: settings?.prefill ?? "auto",
+    tokenizer: settings?.tokenizer ?? "auto",
     samplers: (settings?.samplers ?? []).join(", "),
     extra_body: extra && Object.keys(extra).length > 0 ? JSON.stringify(extra, null, 2) : "",
     extra_headers: Object.keys(settings?.extra_headers ?? {})
@@ -69,7 +82,8 @@ export function problemOfExtraBody(text) {
 
 // Returns the settings with these options; default values are not stored. Other settings are kept.
 export function withRequestOptions(settings, options) {
-  const { mode, text_completion_api: api, role_handling: roles, prefill, samplers, extra_body: text } = options
+  const { mode, text_completion_api: api, role_handling: roles, prefill, tokenizer } = options
+  const { samplers, extra_body: text } = options
   const headers = readHeaders(options.extra_headers) ?? {}
   const names = Object.keys(options)
   const others = Object.fromEntries(Object.entries(settings ?? {}).filter(([name]) => !names.includes(name)))
@@ -80,6 +94,7 @@ export function withRequestOptions(settings, options) {
     ...(mode !== "chat" && api !== "auto" && { text_completion_api: api }),
     ...(roles !== "auto" && { role_handling: roles }),
     ...(prefill !== "auto" && { prefill }),
+    ...(tokenizer !== "auto" && { tokenizer }),
     ...(listed.length > 0 && { samplers: listed }),
     ...(text.trim() !== "" && { extra_body: JSON.parse(text) }),
     ...(Object.keys(headers).length > 0 && { extra_headers: headers }),

@@ -11,6 +11,7 @@ import {
   readHeaders,
   readRequestOptions,
   ROLE_HANDLINGS,
+  TOKENIZERS,
   withRequestOptions,
 } from "../../models/providers/request_options.js"
 import { area, field, input, select } from "../components/form.js"
@@ -20,6 +21,7 @@ export default class RequestFields {
   #api
   #roles
   #prefill
+  #tokenizer
   #samplers
   #extra
   #headers
@@ -28,8 +30,8 @@ export default class RequestFields {
 
   constructor(settings) {
     const options = readRequestOptions(settings)
-    const { mode, text_completion_api: api, role_handling: roles, prefill, samplers } = options
-    const { extra_body: extra, extra_headers: headers } = options
+    const { mode, text_completion_api: api, role_handling: roles, prefill, tokenizer } = options
+    const { samplers, extra_body: extra, extra_headers: headers } = options
     this.#mode = field({
       label: t("provider.mode"),
       hint: t("provider.mode_hint"),
@@ -62,6 +64,11 @@ export default class RequestFields {
         PREFILLS.map((it) => [it, t(`prefill.${it}`)]),
         prefill,
       ),
+    })
+    this.#tokenizer = field({
+      label: t("provider.tokenizer"),
+      hint: t("provider.tokenizer_hint"),
+      control: select([["auto", t("tokenizer.auto")], ...TOKENIZERS.map((it) => [it.tokenizer, it.name])], tokenizer),
     })
     this.#samplers = field({
       label: t("provider.samplers"),
@@ -98,6 +105,7 @@ export default class RequestFields {
       "settings.text_completion_api": this.#api,
       "settings.role_handling": this.#roles,
       "settings.prefill": this.#prefill,
+      "settings.tokenizer": this.#tokenizer,
       "settings.samplers": this.#samplers,
       "settings.extra_body": this.#extra,
       "settings.extra_headers": this.#headers,
@@ -122,6 +130,7 @@ export default class RequestFields {
       text_completion_api: this.#api.control.value,
       role_handling: this.#roles.control.value,
       prefill: this.#prefill.control.value,
+      tokenizer: this.#tokenizer.control.value,
       samplers: this.#samplers.control.value,
       extra_body: this.#extra.control.value,
       extra_headers: this.#headers.control.value,
