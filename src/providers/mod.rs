@@ -7,6 +7,7 @@ pub mod detected;
 pub mod encryption;
 pub mod extra_headers;
 pub mod json_requests;
+pub mod preset_overrides;
 pub mod provider;
 pub mod provider_factory;
 pub mod provider_views;

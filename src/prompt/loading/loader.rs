@@ -38,7 +38,7 @@ use crate::prompt::scripts::prompt_scripts::PromptScripts;
 use crate::prompt::text_completion::templates;
 use crate::prompt::{author_note, space_variable};
 use crate::providers::detected::token_learning;
-use crate::providers::provider;
+use crate::providers::{preset_overrides, provider};
 use crate::regex_scripts::script_cache::ScriptCache;
 use crate::spaces::{membership, space};
 
@@ -160,7 +160,8 @@ pub async fn load_in_scope(
     // A continue calls no tools.
     let calls_tools = request.kind != GenerationTrigger::Continue
         && !allowed_tools::allowed_in(&space).is_empty();
-    templates::apply(&mut context, request.provider, calls_tools);
+    let provider = preset_overrides::apply(request.provider, &context.preset);
+    templates::apply(&mut context, &provider, calls_tools);
     // A copilot calls no tools.
     context.accepts_prefill = !calls_tools || context.is_impersonation();
     let id = conversation.id;

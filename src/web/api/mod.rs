@@ -85,3 +85,4 @@ pub mod swipes;
 pub mod tool_approvals;
 pub mod translations;
 pub mod users;
+pub mod world_info_fields;

@@ -2,12 +2,14 @@
 
 use base::display_name;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tavern::presets::partial_preset::PartialPreset;
 use tavern::presets::preset_file::MAX_DOCUMENT_BYTES;
 use utoipa::ToSchema;
 
 use crate::accounts::name_schemas::DisplayNameSchema;
+use crate::providers::preset_overrides::{PresetDocument, ProviderOverrides};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::{deserialize, json_body as body};
 
@@ -19,7 +21,7 @@ pub struct CreatePreset {
     #[schema(value_type = DisplayNameSchema)]
     pub name: String,
     #[serde(default, deserialize_with = "body::present")]
-    #[schema(value_type = PartialPreset)]
+    #[schema(value_type = PresetDocument)]
     pub document: Option<Map<String, Value>>,
 }
 
@@ -32,7 +34,7 @@ pub struct UpdatePreset {
     #[schema(value_type = DisplayNameSchema)]
     pub name: Option<String>,
     #[serde(deserialize_with = "body::present")]
-    #[schema(value_type = PartialPreset)]
+    #[schema(value_type = PresetDocument)]
     pub document: Option<Map<String, Value>>,
     /// Whether its regex scripts may run; by its owner only.
     #[serde(deserialize_with = "body::present")]
@@ -61,9 +63,8 @@ pub fn parse_document(stated: Map<String, Value>) -> ApiResult<Value> {
         );
         return Err(ApiError::invalid_value("document", message));
     }
-    let stated: PartialPreset = deserialize::from_value(document.clone())
-        .map_err(ApiError::from)
-        .map_err(with_document_prefix)?;
+    let _: ProviderOverrides = read(&document)?;
+    let stated: PartialPreset = read(&document)?;
     if stated.preset_id.is_some() {
         let message = "A preset cannot be based on another preset.";
         return Err(ApiError::invalid_value("document.preset_id", message));
@@ -74,10 +75,8 @@ pub fn parse_document(stated: Map<String, Value>) -> ApiResult<Value> {
     Ok(document)
 }
 
-fn with_document_prefix(error: ApiError) -> ApiError {
-    let param = match &error.param {
-        Some(inner) => format!("document.{inner}"),
-        None => "document".to_owned(),
-    };
-    error.with_param(param)
+fn read<T: DeserializeOwned>(document: &Value) -> ApiResult<T> {
+    deserialize::from_value(document.clone())
+        .map_err(ApiError::from)
+        .map_err(|error| error.within("document"))
 }

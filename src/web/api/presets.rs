@@ -6,12 +6,12 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Json, Path};
 use base::ids::PresetId;
 use tavern::presets::complete_preset::Preset;
-use tavern::presets::partial_preset::PartialPreset;
 
 use crate::app::App;
 use crate::db::reading::page::{PageOf, PageQuery};
 use crate::presets::preset::PresetStatus;
 use crate::presets::{preset, preset_summary, resolve};
+use crate::providers::preset_overrides::PresetDocument;
 use crate::spaces::lifecycle::SpaceRules;
 use crate::spaces::preset_visibility;
 use crate::web::api::preset_bodies;
@@ -42,7 +42,7 @@ pub async fn list(
     get,
     path = "/api/presets/defaults",
     tag = "presets",
-    responses((status = 200, body = PartialPreset))
+    responses((status = 200, body = PresetDocument))
 )]
 pub async fn defaults(_: CurrentUser) -> ApiResult<Json<Preset>> {
     Ok(Json(Preset::default()))

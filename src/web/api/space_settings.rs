@@ -10,10 +10,12 @@ use tavern::presets::preset_checks::ValidationError;
 use utoipa::ToSchema;
 
 use crate::accounts::name_schemas::TitleSchema;
+use crate::providers::preset_overrides::{PresetDocument, ProviderOverrides};
 use crate::web::api::memory_fields::MemoryFields;
 use crate::web::api::quick_replies;
 use crate::web::api::quick_replies::QuickReply;
 use crate::web::api::setting_checks::{invalid_setting, require_model_name, require_range};
+use crate::web::api::world_info_fields::WorldInfoFields;
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::deserialize;
 
@@ -29,7 +31,8 @@ const MAX_SWITCHED_OFF: usize = 1_000;
 #[schema(as = Settings)]
 pub struct KnownSettings {
     author_note: Option<AuthorNote>,
-    world_info: Option<WorldInfo>,
+    world_info: Option<WorldInfoFields>,
+    #[schema(value_type = Option<PresetDocument>)]
     preset: Option<PartialPreset>,
     #[serde(rename = "scenario_override")]
     _scenario_override: Option<String>,
@@ -108,50 +111,6 @@ struct RegexScriptsOff {
     preset_ids: Option<Vec<PresetId>>,
 }
 
-/// World Info settings.
-#[derive(Deserialize, ToSchema)]
-struct WorldInfo {
-    #[schema(minimum = 0, maximum = 1_000)]
-    scan_depth: Option<i64>,
-    #[schema(minimum = 0, maximum = 100)]
-    token_budget_percent: Option<i64>,
-    #[serde(rename = "recursive")]
-    _recursive: Option<bool>,
-    #[serde(rename = "case_sensitive")]
-    _case_sensitive: Option<bool>,
-    #[serde(rename = "whole_words")]
-    _whole_words: Option<bool>,
-    #[serde(rename = "ascii_words")]
-    _ascii_words: Option<bool>,
-    /// In tokens; 0: only the percentage applies.
-    #[schema(minimum = 0, maximum = 10_000_000)]
-    token_budget_cap: Option<i64>,
-    /// The maximum number of passes: the first one and those for recursion, so 1 means no recursion.
-    /// 0: until no further entry is activated, but at most 10. With `min_activations` it is ignored.
-    #[schema(minimum = 0, maximum = 10)]
-    max_steps: Option<i64>,
-    #[schema(minimum = 0, maximum = 1_000)]
-    min_activations: Option<i64>,
-    #[schema(minimum = 0, maximum = 1_000)]
-    min_activations_depth: Option<i64>,
-    #[serde(rename = "include_names")]
-    _include_names: Option<bool>,
-    #[serde(rename = "group_scoring")]
-    _group_scoring: Option<bool>,
-    #[serde(rename = "insertion_strategy")]
-    _insertion_strategy: Option<InsertionStrategy>,
-}
-
-/// Which lore is inserted first when not all of it fits.
-#[derive(Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-#[schema(as = LoreInsertionStrategy)]
-enum InsertionStrategy {
-    SortedEvenly,
-    CharacterLoreFirst,
-    GlobalLoreFirst,
-}
-
 /// Validates the `settings` object.
 ///
 /// # Errors
@@ -164,7 +123,7 @@ pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
     }
     let known: KnownSettings = deserialize::from_value(settings.clone())
         .map_err(ApiError::from)
-        .map_err(with_settings_prefix)?;
+        .map_err(|error| error.within("settings"))?;
     if let Some(model) = known.model {
         require_model_name("model", &model)?;
     }
@@ -173,21 +132,16 @@ pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
         require_range("author_note.interval", note.interval, 0, 10_000)?;
     }
     if let Some(world) = known.world_info {
-        require_range("world_info.scan_depth", world.scan_depth, 0, 1_000)?;
-        let percent = world.token_budget_percent;
-        require_range("world_info.token_budget_percent", percent, 0, 100)?;
-        let cap = world.token_budget_cap;
-        require_range("world_info.token_budget_cap", cap, 0, 10_000_000)?;
-        require_range("world_info.max_steps", world.max_steps, 0, 10)?;
-        let least = world.min_activations;
-        require_range("world_info.min_activations", least, 0, 1_000)?;
-        let furthest = world.min_activations_depth;
-        require_range("world_info.min_activations_depth", furthest, 0, 1_000)?;
+        world.validate()?;
     }
     if let Some(memory) = known.memory {
         memory.validate()?;
     }
     if let Some(preset) = known.preset {
+        let overrides = deserialize::from_value(settings["preset"].clone());
+        let _: ProviderOverrides = overrides
+            .map_err(ApiError::from)
+            .map_err(|error| error.within("settings.preset"))?;
         let invalid =
             |it: ValidationError| invalid_setting(&format!("preset.{}", it.field), it.message);
         preset.validate().map_err(invalid)?;
@@ -219,14 +173,6 @@ pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
         }
     }
     Ok(settings)
-}
-
-fn with_settings_prefix(error: ApiError) -> ApiError {
-    let param = match &error.param {
-        Some(inner) => format!("settings.{inner}"),
-        None => "settings".to_owned(),
-    };
-    error.with_param(param)
 }
 
 #[cfg(test)]
@@ -282,6 +228,11 @@ mod tests {
                 json!({"preset": {"top_p": 1.5}}),
                 422,
                 "settings.preset.top_p",
+            ),
+            (
+                json!({"preset": {"mode": "both"}}),
+                422,
+                "settings.preset.mode",
             ),
             (
                 json!({"preset": {"top_k": -1}}),

@@ -127,6 +127,7 @@ export default {
   "preset.names_in_text": "Message Content",
   "preset.names_speaker_only": "Only the speaker is the assistant",
   "preset.names_never": "None",
+  "preset.as_provider": "As set in the provider",
   "preset.cache_layout": "Prompt cache: World Info around the character and the examples",
   "preset.cache_layout_as_listed": "At the position of each entry",
   "preset.cache_layout_stable_first": "In the chat at depth 4, unless it is Constant",

@@ -125,6 +125,7 @@ export default {
   "preset.names_in_text": "消息内容",
   "preset.names_speaker_only": "只有发言者是助手",
   "preset.names_never": "无",
+  "preset.as_provider": "按模型服务的设置",
   "preset.cache_layout": "提示词缓存：角色定义和示例消息前后的世界书",
   "preset.cache_layout_as_listed": "按每个条目的插入位置",
   "preset.cache_layout_stable_first": "放在聊天中深度 4 处，永久条目除外",

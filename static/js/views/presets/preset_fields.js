@@ -3,6 +3,7 @@ import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { LOCAL_LISTS, LOCAL_SAMPLERS, LOCAL_TEXTS, SAMPLERS, TEXTS } from "../../models/presets/preset_document.js"
 import { iconButton } from "../components/button.js"
+import { MODES, ROLE_HANDLINGS } from "../../models/providers/request_options.js"
 import { area, check, field, input, select } from "../components/form.js"
 
 const WORDS = {
@@ -11,6 +12,12 @@ const WORDS = {
   continue_postfix: ["none", "space", "newline", "double_newline"],
   names: ["usual", "in_groups", "in_text", "speaker_only", "never"],
   cache_layout: ["as_listed", "stable_first"],
+}
+
+// Options of the provider that a preset overrides, with the names of their words.
+const OVERRIDES = {
+  mode: { words: MODES, name: (word) => t(`provider_mode.${word}`) },
+  role_handling: { words: ROLE_HANDLINGS, name: (word) => t(`role_handling.${word}`) },
 }
 
 export function samplerFields(draft, onChange) {
@@ -30,6 +37,7 @@ export function samplerFields(draft, onChange) {
 export function textFields(draft, onChange) {
   return [
     ...Object.entries(WORDS).map(([key, words]) => choice(draft, key, words, onChange)),
+    ...Object.keys(OVERRIDES).map((key) => override(draft, key, onChange)),
     toggle(draft, "show_prefill", onChange),
     lines(draft, "stop", onChange),
     ...TEXTS.map((key) => text(draft, key, onChange)),
@@ -102,6 +110,18 @@ function choice(draft, key, words, onChange) {
     onChange()
   })
   return field({ label: t(`preset.${key}`), control }).node
+}
+
+function override(draft, key, onChange) {
+  const { words, name } = OVERRIDES[key]
+  const options = [["", t("preset.as_provider")], ...words.map((word) => [word, name(word)])]
+  const control = select(options, draft.value(key) ?? "")
+  control.name = key
+  control.addEventListener("change", () => {
+    draft.set(key, control.value || null)
+    onChange()
+  })
+  return field({ label: t(`provider.${key}`), control }).node
 }
 
 function toggle(draft, key, onChange) {
