@@ -128,6 +128,10 @@ impl Provider for MeteredProvider {
     fn completes_text(&self) -> bool {
         self.provider.completes_text()
     }
+
+    async fn count_tokens(&self, text: &str) -> Option<i64> {
+        self.provider.count_tokens(text).await
+    }
 }
 
 /// Counts one call when it is dropped, because a caller may cancel at any time.

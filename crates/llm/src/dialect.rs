@@ -57,6 +57,16 @@ pub trait Dialect: fmt::Debug + Send + Sync {
         false
     }
 
+    /// Builds the request that counts the tokens of a text; `None`: the API has none.
+    fn token_count_request(&self, _text: &str) -> Option<DialectRequest> {
+        None
+    }
+
+    /// Reads the number of tokens from the response.
+    fn token_count(&self, _response: &Value) -> Option<i64> {
+        None
+    }
+
     /// Returns whether the model of such a request continues a message of its own at the end of the
     /// prompt.
     fn can_prefill(&self, _request: &Request) -> bool {

@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
@@ -14,6 +15,7 @@ use reqwest::header::{
 };
 use reqwest::{RequestBuilder, Response, Url};
 use serde::Serialize;
+use tokio::time::timeout;
 
 use crate::compatibility::extra_body;
 use crate::dialect::{Dialect, DialectRequest, Framing};
@@ -28,6 +30,10 @@ use crate::stream::decoder::{BodyFormat, StreamDecoder};
 const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;
 const MAX_HEADER_BYTES: usize = 64 * 1024;
 const MIN_SECRET_BYTES: usize = 6;
+/// The ids of the tokens of the longest prompt.
+const MAX_TOKEN_COUNT_BYTES: usize = 16 * 1024 * 1024;
+/// A server counts at once; a reply waits for it.
+const TOKEN_COUNT_TIMEOUT: Duration = Duration::from_secs(2);
 /// How often a request is repeated without what the endpoint has refused.
 const MAX_LEARNED: usize = 2;
 
@@ -247,6 +253,14 @@ impl Provider for Endpoint {
 
     fn completes_text(&self) -> bool {
         self.dialect.completes_text()
+    }
+
+    async fn count_tokens(&self, text: &str) -> Option<i64> {
+        let request = self.dialect.token_count_request(text)?;
+        let counting = self.post(&request.path, &request.body, MAX_TOKEN_COUNT_BYTES);
+        let response = timeout(TOKEN_COUNT_TIMEOUT, counting).await.ok()?.ok()?;
+        self.dialect
+            .token_count(&serde_json::from_slice(&response).ok()?)
     }
 
     fn can_prefill(&self, request: &Request) -> bool {

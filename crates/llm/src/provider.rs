@@ -43,6 +43,11 @@ pub trait Provider: Send + Sync {
         false
     }
 
+    /// Returns how many tokens a text has for its model. `None`: the API does not count them, or not in time.
+    async fn count_tokens(&self, _text: &str) -> Option<i64> {
+        None
+    }
+
     /// Returns whether the model of such a request continues a message of its own at the end of the
     /// prompt, so that the request may be [prefilled](Request::is_prefilled).
     fn can_prefill(&self, _request: &Request) -> bool {

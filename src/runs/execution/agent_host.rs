@@ -27,7 +27,7 @@ use tokio::time::Instant;
 use crate::conversations::token_usage;
 use crate::runs::execution::approval_wait::{ApprovalDecision, ApprovalWait};
 use crate::runs::execution::lease::RunLease;
-use crate::runs::execution::tool_offers::ToolOffer;
+use crate::runs::execution::preparation::tool_offers::ToolOffer;
 use crate::runs::scheduling::state::command_facts::token_limit_exceeded;
 use crate::runs::services::RunServices;
 use crate::runs::store::run;

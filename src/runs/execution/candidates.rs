@@ -27,8 +27,8 @@ use crate::conversations::token_usage;
 use crate::db::connect::Db;
 use crate::runs::events::{CopilotCandidate, CopilotCandidateError};
 use crate::runs::execution::permits::Permit;
-use crate::runs::execution::preparation;
-use crate::runs::execution::preparation::PreparedRun;
+use crate::runs::execution::preparation::prepared_run;
+use crate::runs::execution::preparation::prepared_run::PreparedRun;
 use crate::runs::scheduling::state::command_facts::token_limit_exceeded;
 use crate::runs::services::RunServices;
 use crate::runs::store::due_runs::DueRun;
@@ -157,7 +157,7 @@ impl CandidateTask<'_> {
             return Err(token_limit_exceeded());
         }
         let instruction = request.instruction.clone();
-        preparation::prepare_candidate(
+        prepared_run::prepare_candidate(
             self.context,
             request.conversation,
             request.membership,

@@ -26,14 +26,15 @@ use crate::memories::memory;
 use crate::providers::detected::detected_facts;
 use crate::providers::detected::token_learning::ReportedTokens;
 use crate::runs::execution::agent_host::{RunHost, RunProgress};
+use crate::runs::execution::chunk_sink;
 use crate::runs::execution::director::speaker_choice;
 use crate::runs::execution::ends::execution_result::{ExecutionResult, end_from_failure};
 use crate::runs::execution::ends::reply_scripts;
 use crate::runs::execution::ends::reply_scripts::UnscriptedReply;
 use crate::runs::execution::ends::run_end::commit_end;
 use crate::runs::execution::lease::RunLease;
-use crate::runs::execution::preparation::PreparedRun;
-use crate::runs::execution::{chunk_sink, preparation};
+use crate::runs::execution::preparation::prepared_run;
+use crate::runs::execution::preparation::prepared_run::PreparedRun;
 use crate::runs::scheduling::command::{ExecutionEnd, GeneratedText, SentPromptRef};
 use crate::runs::scheduling::scheduler::ClaimedRun;
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
@@ -102,7 +103,7 @@ async fn generate_reply(
     lease: &RunLease,
     state: ScheduleState,
 ) -> ExecutionResult {
-    let prepare = |state, percent| preparation::prepare(context, run, state, percent);
+    let prepare = |state, percent| prepared_run::prepare(context, run, state, percent);
     let mut prepared = match prepare(state.clone(), 100).await {
         Ok(prepared) => prepared,
         Err(failure) => return ExecutionResult::failed_before_sending(failure),
@@ -181,7 +182,7 @@ async fn learn_tokens(context: &RunServices, prepared: &PreparedRun, outcome: &G
     }
     let tokens = ReportedTokens {
         reported: usage.prompt_tokens,
-        estimated: prepared.sent.stats.total_tokens,
+        estimated: prepared.estimated_tokens,
         correction,
     };
     let (learning, provider) = (&context.models.token_learning, prepared.provider_id);

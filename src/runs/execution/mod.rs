@@ -16,4 +16,3 @@ pub mod permits;
 pub mod preparation;
 pub mod recovery;
 pub mod run_job;
-pub mod tool_offers;

@@ -13,9 +13,10 @@ use crate::prompt::lore_tester::lore_test;
 use crate::prompt::lore_tester::lore_test::TestMessage;
 use crate::prompt::prefill;
 use crate::prompt::record::whispered_blocks;
-use crate::providers::provider;
+use crate::providers::{preset_overrides, provider};
 use crate::runs::error::ConversationReadError;
-use crate::runs::execution::preparation::{FittedPrompt, build_prompt, find_provider};
+use crate::runs::execution::preparation::prepared_run::find_provider;
+use crate::runs::execution::preparation::prompt_building::{FittedPrompt, build_prompt};
 use crate::runs::services::RunServices;
 
 /// Loads the inputs of the prompt that would be built if this member spoke now, without what the reader
@@ -83,6 +84,7 @@ pub async fn load(
     let Some(mut prompt) = loader::load(&context.db, &context.prompt_caches, request).await? else {
         return Ok(None);
     };
+    let row = preset_overrides::apply(&row, &prompt.preset).into_owned();
     // Without a provider, the preview shows no prefill.
     match context.models.create(&row) {
         Ok(provider) => prefill::apply_provider(&mut prompt, provider.as_ref()),

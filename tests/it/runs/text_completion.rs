@@ -183,6 +183,58 @@ on_sqlite! {
         app.close().await;
     }
 
+    async fn a_preset_may_send_messages_or_one_text_to_a_provider(backend) {
+        let app = EngineTest::builder(backend)
+            .rules(|it| it.settings["preset"] = json!({ "mode": "text_completion" }))
+            .open()
+            .await;
+        app.text_provider("any", json!({ "role_handling": "native" })).await;
+        app.answer_as(openai(), &["Well."]);
+
+        app.user.post("Hi.").await;
+        app.settle().await;
+
+        assert_eq!(app.upstream.seen(0).path, "/v1/completions");
+        let chat = json!({ "preset": { "mode": "chat", "role_handling": "strict_alternation" } });
+        app.change_rules(|it| it.settings = chat).await;
+        app.upstream.reply_with("Hello.");
+        app.user.post("Hi again.").await;
+        app.settle().await;
+
+        assert_eq!(app.answers().await, ["Well.", "Hello."]);
+        let sent = app.upstream.seen(1);
+        assert_eq!(sent.path, "/v1/chat/completions");
+        let messages = sent.body["messages"].as_array().unwrap();
+        assert_eq!(messages.last().unwrap()["role"], "user");
+        app.close().await;
+    }
+
+    async fn a_server_that_counts_tokens_gets_a_prompt_that_fits(backend) {
+        for (name, api) in [("llama_cpp", llama_cpp()), ("koboldcpp", koboldcpp())] {
+            let app = EngineTest::builder(backend).open().await;
+            let mut settings = mode(name);
+            settings["context_tokens"] = json!(2_000);
+            app.text_provider("qwen", settings).await;
+            app.upstream.count_tokens_with(|text| text.chars().count());
+            app.answer_as(api, &["Well."]);
+
+            app.user.post(&"The rain has stopped. ".repeat(40)).await;
+            app.settle().await;
+            app.user.post(&"The sun is out. ".repeat(60)).await;
+            app.settle().await;
+
+            assert_eq!(app.answers().await, ["Well.", "Well."], "{name}");
+            let prompt = app.upstream.body(1)["prompt"].as_str().unwrap().to_owned();
+            let n_tokens = prompt.chars().count();
+            assert!((1_000..=1_950).contains(&n_tokens), "{n_tokens}");
+            assert!(!prompt.contains("The rain") && prompt.contains("The sun"), "{prompt}");
+            let run = app.runs().await.pop().expect("a run");
+            let stats = run.debug.prompt.expect("the run sent a prompt");
+            assert_eq!(stats.total_tokens, i64::try_from(n_tokens).unwrap());
+            app.close().await;
+        }
+    }
+
     async fn a_space_with_tools_uses_chat_completion(backend) {
         let app = EngineTest::builder(backend)
             .rules(|it| it.settings["tools"] = json!({ "time": "allowed" }))

@@ -2,6 +2,7 @@
 //! the same server.
 
 use reqwest::header::HeaderName;
+use serde_json::Value;
 
 use crate::dialect::{ChunkParser, Dialect, DialectRequest};
 use crate::error::LlmError;
@@ -13,7 +14,7 @@ use crate::request::Request;
 use crate::secret::Secret;
 use crate::text_completion::chunk::TextChunkParser;
 use crate::text_completion::completion_api::CompletionApi;
-use crate::text_completion::request;
+use crate::text_completion::{request, token_count};
 
 /// The API with the options of its provider.
 #[derive(Debug, Clone)]
@@ -111,6 +112,14 @@ impl Dialect for TextCompletion {
 
     fn completes_text(&self) -> bool {
         true
+    }
+
+    fn token_count_request(&self, text: &str) -> Option<DialectRequest> {
+        token_count::request(self.api(), text)
+    }
+
+    fn token_count(&self, response: &Value) -> Option<i64> {
+        token_count::parse(response)
     }
 
     fn can_prefill(&self, request: &Request) -> bool {

@@ -6,3 +6,4 @@ pub mod completion_api;
 pub mod detection;
 pub mod dialect;
 pub mod request;
+pub mod token_count;

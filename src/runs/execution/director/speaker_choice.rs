@@ -14,7 +14,7 @@ use crate::runs::execution::director::call;
 use crate::runs::execution::director::call::ChoiceCanceled;
 use crate::runs::execution::ends::execution_result::ExecutionResult;
 use crate::runs::execution::lease::RunLease;
-use crate::runs::execution::preparation;
+use crate::runs::execution::preparation::prepared_run;
 use crate::runs::scheduling::command::{Command, ExecutionEnd};
 use crate::runs::scheduling::director::choice::DirectorChoice;
 use crate::runs::scheduling::scheduler;
@@ -98,7 +98,7 @@ async fn with_claim_facts(
         return Ok(Err(token_limit_exceeded()));
     }
     let provider = match run.speaker_space_membership_id {
-        Some(speaker) => preparation::find_provider(context, speaker).await?,
+        Some(speaker) => prepared_run::find_provider(context, speaker).await?,
         None => None,
     };
     state.facts = CommandFacts::Claim {

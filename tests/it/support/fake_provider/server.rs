@@ -20,6 +20,7 @@ use super::script::{HoldPoint, ResponseScript};
 /// The maximum number of concurrent connections; more clients have to wait.
 const MAX_CONNECTIONS: usize = 4_096;
 
+type TokenCounter = Box<dyn Fn(&str) -> usize + Send>;
 type Answerer = Box<dyn FnMut(&Value) -> ResponseScript + Send>;
 
 /// A provider for tests. Dropping it closes every connection.
@@ -42,6 +43,8 @@ struct Plan {
     models: Vec<String>,
     /// Answers of `GET`, by path.
     documents: HashMap<String, Value>,
+    /// Counts the tokens of a text for the APIs that do so.
+    token_counter: Option<TokenCounter>,
 }
 
 impl FakeProvider {
@@ -57,6 +60,7 @@ impl FakeProvider {
             gate: None,
             models: vec!["scripted".to_owned()],
             documents: HashMap::new(),
+            token_counter: None,
         };
         let shared = Arc::new(Shared {
             facts: RequestLogs::new(),
@@ -140,6 +144,11 @@ impl FakeProvider {
         self.plan(|plan| {
             plan.documents.insert(path.to_owned(), document);
         });
+    }
+
+    /// Answers the token counts of llama.cpp and KoboldCpp. Without it they are not found.
+    pub fn count_tokens_with(&self, counter: impl Fn(&str) -> usize + Send + 'static) {
+        self.plan(|plan| plan.token_counter = Some(Box::new(counter)));
     }
 
     /// Returns the number of completion requests so far.
@@ -245,6 +254,14 @@ async fn serve(socket: TcpStream, number: usize, shared: Arc<Shared>) {
                     .play(&ResponseScript::json(200, &document), || ())
                     .await
             }
+            ("POST", path) if shared.count_tokens(path, &received.body).is_some() => {
+                let count = shared
+                    .count_tokens(path, &received.body)
+                    .unwrap_or_default();
+                connection
+                    .play(&ResponseScript::json(200, &count), || ())
+                    .await
+            }
             ("GET", path) if lists(path) => connection.play(&shared.models(path), || ()).await,
             _ => connection.play(&ResponseScript::status(404), || ()).await,
         };
@@ -268,6 +285,19 @@ impl Shared {
     fn document(&self, path: &str) -> Option<Value> {
         let plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
         plan.documents.get(path).cloned()
+    }
+
+    fn count_tokens(&self, path: &str, body: &Value) -> Option<Value> {
+        let plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
+        let counter = plan.token_counter.as_ref()?;
+        match path {
+            "/tokenize" => {
+                let n_tokens = counter(body["content"].as_str()?);
+                Some(json!({ "tokens": vec![0; n_tokens] }))
+            }
+            "/api/extra/tokencount" => Some(json!({ "value": counter(body["prompt"].as_str()?) })),
+            _ => None,
+        }
     }
 
     fn models(&self, path: &str) -> ResponseScript {

@@ -7,7 +7,6 @@ use agent::trim::ReplyTrimmer;
 use base::ids::{ConversationId, MembershipId, ProviderId};
 use llm::provider::Provider;
 use llm::request::Request;
-use llm::tokens;
 use sea_orm::DbErr;
 use tavern::presets::complete_preset::GenerationTrigger;
 
@@ -18,21 +17,19 @@ use crate::memories::tool::allowed_tools;
 use crate::memories::tool::allowed_tools::MEMORY_TOOL;
 use crate::memories::tool::memory_tool::MemoryTool;
 use crate::memories::tool::pending_changes::PendingChanges;
-use crate::prompt::builder::BuiltPrompt;
 use crate::prompt::context::{Continuation, PromptContext, PromptMember};
 use crate::prompt::history::whisper_marker;
 use crate::prompt::loading::loader::{PromptRequest, PromptScope};
 use crate::prompt::loading::{loader, model_language, picture_loader};
+use crate::prompt::prefill;
 use crate::prompt::prompt_error::PromptError;
 use crate::prompt::record::whispered_blocks;
-use crate::prompt::{builder, prefill};
 use crate::providers::detected::token_learning;
-use crate::providers::{provider, usable_providers};
+use crate::providers::{preset_overrides, provider, usable_providers};
 use crate::regex_scripts::writer_scripts::WriterScripts;
-use crate::runs::error::ConversationReadError;
 use crate::runs::execution::ends::{reply_scripts, sent_record};
-use crate::runs::execution::tool_offers;
-use crate::runs::execution::tool_offers::ToolOffer;
+use crate::runs::execution::preparation::tool_offers::ToolOffer;
+use crate::runs::execution::preparation::{prompt_building, tool_offers};
 use crate::runs::scheduling::command::SentPromptRef;
 use crate::runs::scheduling::state::command_facts::{CommandFacts, no_provider};
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
@@ -40,9 +37,6 @@ use crate::runs::services::RunServices;
 use crate::runs::store::run;
 use crate::spaces::membership;
 use crate::spaces::posts::heard_messages;
-
-/// A prompt, if it can be built and fits into the model's context window.
-pub type FittedPrompt = Result<BuiltPrompt, PromptError>;
 
 /// The maximum length of a candidate if the preset does not set one.
 const DEFAULT_CANDIDATE_TOKENS: u32 = 200;
@@ -62,7 +56,9 @@ pub struct PreparedRun {
     pub memory_changes: PendingChanges,
     /// The message whose text the reply extends.
     pub continued: Option<message::Model>,
-    /// The correction of its token counts; `None`: nothing is learned from it.
+    /// The tokens of its prompt as they were estimated.
+    pub estimated_tokens: i64,
+    /// The correction of this estimate; `None`: nothing is learned from it.
     pub token_correction: Option<f64>,
     /// The scripts that change the reply before it is stored.
     pub scripts: Option<WriterScripts>,
@@ -263,6 +259,7 @@ async fn prepare_with_provider(
     public: Option<PromptContext>,
     seed: u64,
 ) -> Result<PreparedRun, GenerationFailure> {
+    let row = &*preset_overrides::apply(row, &prompt.preset);
     let provider = context
         .models
         .create(row)
@@ -273,10 +270,10 @@ async fn prepare_with_provider(
         })?;
     prefill::apply_provider(&mut prompt, provider.as_ref());
     let context_tokens = u32::try_from(prompt.limits().context_tokens).ok();
-    let (prompt, built) = build_prompt(context, prompt)
-        .await
-        .map_err(internal_failure)?;
-    let mut built = built.map_err(|error| GenerationFailure {
+    let counted = prompt_building::build_counted(context, provider.as_ref(), prompt).await;
+    let counted = counted.map_err(internal_failure)?;
+    let prompt = counted.context;
+    let mut built = counted.built.map_err(|error| GenerationFailure {
         code: match error {
             PromptError::ContextOverflow(_) => FailureCode::ContextOverflow,
             PromptError::InvalidMacro(_) => FailureCode::InvalidMacro,
@@ -295,9 +292,8 @@ async fn prepare_with_provider(
         public.accepts_prefill = prompt.accepts_prefill;
         public.budget_percent = prompt.budget_percent;
         public.continue_request.clone_from(&prompt.continue_request);
-        let (_, public) = build_prompt(context, public)
-            .await
-            .map_err(internal_failure)?;
+        let public = prompt_building::build_prompt(context, public).await;
+        let (_, public) = public.map_err(internal_failure)?;
         whispered_blocks::mark(&mut built, public.ok().as_ref());
     }
     let (own, others) = prompt.reply_names();
@@ -320,22 +316,10 @@ async fn prepare_with_provider(
         offers: Vec::new(),
         memory_changes: PendingChanges::default(),
         continued: None,
+        estimated_tokens: counted.estimated_tokens,
         token_correction: token_learning::correction(row),
         scripts: reply_scripts::of_prompt(&prompt),
     })
-}
-
-/// Builds a prompt in a blocking task. Counting tokens is CPU work, which must block neither streams
-/// nor requests.
-pub async fn build_prompt(
-    context: &RunServices,
-    prompt: PromptContext,
-) -> Result<(PromptContext, FittedPrompt), ConversationReadError> {
-    let building = context.shutdown.main().spawn_blocking(move || {
-        let built = builder::build(&prompt, &tokens::count);
-        (prompt, built)
-    });
-    Ok(building.await?)
 }
 
 /// Returns the newest message that the prompt of a run may contain. To regenerate a message, the
