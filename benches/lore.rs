@@ -145,7 +145,7 @@ fn scan(lorebooks: &[Lorebook], texts: &[&str]) -> (Duration, [usize; 2]) {
         speaker: ScanSpeaker::default(),
         trigger: ScanTrigger::Normal,
         timed_effects: &TimedEffects::default(),
-        external: &HashSet::new(),
+        external_activations: &HashSet::new(),
         expand: &str::to_owned,
         count_tokens: &|text| text.len() as i64 / 4,
         seed: 1,

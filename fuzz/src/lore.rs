@@ -49,7 +49,7 @@ pub fn check(data: &[u8]) {
         },
         trigger: ScanTrigger::Normal,
         timed_effects: &TimedEffects::default(),
-        external: &HashSet::new(),
+        external_activations: &HashSet::new(),
         expand: &|text| text.replace("{{char}}", "Ada"),
         count_tokens: &|text| text.len() as i64,
         seed: data.len() as u64,

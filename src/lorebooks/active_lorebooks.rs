@@ -39,7 +39,7 @@ pub struct LoreCharacter<'a> {
     pub card: &'a Card,
 }
 
-/// A lorebook that takes part in a prompt, before the entries of rows are loaded.
+/// A lorebook that takes part in a prompt. The entries of rows are loaded later.
 enum ActiveLorebook {
     Row(lorebook::Model),
     Embedded(Lorebook),
@@ -74,7 +74,7 @@ pub async fn load(
     Ok(books)
 }
 
-/// Returns the lorebooks by precedence, with why they take part. A row may occur several times.
+/// Returns the lorebooks by precedence, with the reason why each takes part. A row may occur several times.
 async fn load_active(
     db: &impl ConnectionTrait,
     request: &LoreRequest<'_>,
@@ -279,9 +279,9 @@ async fn load_entries(
     Ok(entries)
 }
 
-/// Returns whether a lorebook of a character has the entries of an earlier one, if one of both is
-/// embedded in a card: a card's lorebook that was also imported into the library unchanged counts once,
-/// and so does one that several cards contain.
+/// Returns whether a lorebook of a character has the same entries as an earlier one, and one of the two is
+/// embedded in a card: the unchanged library copy of a card's lorebook is not scanned again, and neither is
+/// one that several cards contain.
 fn is_copy(book: &Lorebook, earlier: &[Lorebook]) -> bool {
     let is_of_character = |it: &Lorebook| it.source == LorebookSource::Character;
     let is_same = |it: &Lorebook| {

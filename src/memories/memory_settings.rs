@@ -70,7 +70,7 @@ impl MemorySettings {
         self.is_enabled && self.recall
     }
 
-    /// Returns the minimum score of what is similar, from 0 to 1.
+    /// Returns the minimum score of a match, from 0 to 1.
     pub fn threshold(&self) -> f32 {
         self.threshold
     }

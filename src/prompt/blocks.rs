@@ -173,9 +173,9 @@ pub struct PromptBlock {
     /// It continues the previous block's message on a new line.
     #[serde(skip)]
     pub joins: bool,
-    /// For example messages: the number of their block, which is dropped as a whole.
+    /// For example messages: the index of their dialogue, which is dropped as a whole.
     #[serde(skip)]
-    pub example: Option<usize>,
+    pub example_dialogue: Option<usize>,
     /// For lore: the eviction order under the token budget. Lower is dropped first.
     #[serde(skip)]
     pub priority: (i64, i64),
@@ -216,7 +216,7 @@ impl PromptBlock {
             n_facts_left_out: 0,
             withheld: false,
             joins: false,
-            example: None,
+            example_dialogue: None,
             priority: (0, 0),
             origin: BlockOrigin::Written,
             story_field: None,

@@ -47,12 +47,12 @@ pub fn fit_blocks(
     Ok(total)
 }
 
-/// Drops a block; of example messages, all of their block. Returns the tokens that this frees.
+/// Drops a block, and with an example message all others of its dialogue. Returns the tokens that this frees.
 fn drop_whole(blocks: &mut [PromptBlock], at: usize) -> i64 {
-    let example = blocks[at].example;
+    let dialogue = blocks[at].example_dialogue;
     let mut freed = 0;
     for (n, block) in blocks.iter_mut().enumerate() {
-        let is_part = n == at || example.is_some() && block.example == example;
+        let is_part = n == at || dialogue.is_some() && block.example_dialogue == dialogue;
         if is_part && !block.dropped {
             block.dropped = true;
             freed += block_cost(block);

@@ -27,8 +27,8 @@ use crate::prompt::lore::LoreReport;
 use crate::prompt::macro_values::environment::macro_environment;
 use crate::prompt::memory_block::RecordedRecall;
 use crate::prompt::prompt_error::PromptError;
-use crate::prompt::record::changing_entries;
 use crate::prompt::record::prompt_effects::PromptEffects;
+use crate::prompt::record::volatile_entries;
 use crate::prompt::scripts::script_pass::ScriptPass;
 use crate::prompt::sections::Sections;
 use crate::prompt::text_completion::text_prompt::BuiltText;
@@ -47,8 +47,8 @@ pub struct BuiltPrompt {
     pub cards: Vec<CharacterId>,
     /// The last message is the beginning of the response.
     pub is_prefilled: bool,
-    /// The text that precedes the reply when it is stored.
-    pub opening: Option<String>,
+    /// The text that is stored before the reply.
+    pub stored_prefix: Option<String>,
     /// The messages as one text, for a text completion.
     pub text: Option<BuiltText>,
     /// The tokens of the messages.
@@ -82,8 +82,8 @@ pub struct BuiltPrompt {
     pub effects: PromptEffects,
 }
 
-/// Builds the prompt of `context`; `count` returns the number of tokens of a text, to which the scale of
-/// the model is applied.
+/// Builds the prompt of `context`; `count` returns the number of tokens of a text by our own tokenizer, to
+/// which the factors of the model are applied.
 ///
 /// # Errors
 /// `ContextOverflow` when the blocks that must be kept exceed the context window, and `InvalidMacro`
@@ -92,8 +92,8 @@ pub fn build(
     context: &PromptContext,
     count: &dyn Fn(&str) -> i64,
 ) -> Result<BuiltPrompt, PromptError> {
-    let scale = context.token_scale;
-    let count = &|text: &str| scale.scale(text, count(text));
+    let factors = context.token_factors;
+    let count = &|text: &str| factors.apply(text, count(text));
     let mut environment = macro_environment(context);
     let lore = lore::activate(context, &mut environment, count);
     environment.take_card_use();
@@ -137,11 +137,11 @@ pub fn build(
     let history = fit_history(&mut blocks, context, limit_tokens, count);
     let fitting = (limit_tokens, context.preset.examples);
     let mut total_tokens = fit_blocks(&mut blocks, fitting.0, fitting.1)?;
-    let is_prefilled = prefill::is_last(context, &blocks);
-    let opening = prefill::opening(context, &blocks);
+    let is_prefilled = prefill::is_prefilled(context, &blocks);
+    let stored_prefix = prefill::stored_prefix(context, &blocks);
     let mut warnings = context.template_warnings.clone();
     warnings.extend(prefill::warning(context));
-    warnings.extend(changing_entries::warnings(context, sent_entries(context)));
+    warnings.extend(volatile_entries::warnings(context, sent_entries(context)));
     let text = match text {
         Some(text) => {
             let (text, more) = text_prompt::fit(&mut blocks, text, is_prefilled, fitting, count)?;
@@ -164,7 +164,7 @@ pub fn build(
         cards: card_texts::included_characters(context),
         messages: to_messages(&blocks),
         is_prefilled,
-        opening,
+        stored_prefix,
         text,
         stop_card_use,
         total_tokens,
@@ -320,7 +320,7 @@ fn ordered_blocks(sections: &Sections<'_>, count: &dyn Fn(&str) -> i64) -> Vec<P
     before
 }
 
-/// Returns the entries of the preset that apply, in order.
+/// Returns the entries of the preset that apply to this kind of generation, in order.
 fn sent_entries(context: &PromptContext) -> impl Iterator<Item = &PresetEntry> {
     let order = context.preset.order.iter();
     order.filter(|it| applies(it, context.trigger))

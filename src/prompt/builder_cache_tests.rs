@@ -24,8 +24,8 @@ fn built(context: &PromptContext) -> BuiltPrompt {
     build(context, &count).expect("the prompt fits")
 }
 
-/// Bob and Ada after six messages, with one entry of World Info at each of the four early positions that
-/// a key activates, and one that is Constant.
+/// Bob and Ada after six messages. At each of the four positions around the cards there is a World Info entry
+/// that a key activates, and there is one that is Constant.
 fn chat_with_lore(layout: CacheLayout) -> PromptContext {
     let mut context = solo();
     context.preset.cache_layout = layout;
@@ -189,7 +189,7 @@ fn prompts_of_each(mut context: PromptContext) -> Vec<String> {
     prompts.collect()
 }
 
-/// Returns the text with which all of them begin.
+/// Returns the text with which all texts begin.
 fn common_beginning(texts: &[String]) -> &str {
     let first = &texts[0];
     let is_common = |end: &usize| {
@@ -231,16 +231,16 @@ fn text_entry(text: &str, place: PromptPosition) -> PresetEntry {
     }
 }
 
-/// The names of the entries that the warnings of a prompt name.
-fn changing_entries(context: &PromptContext) -> Vec<String> {
+/// Returns the names of the volatile entries that the warnings of a prompt report.
+fn volatile_entries(context: &PromptContext) -> Vec<String> {
     let warnings = built(context).lore.warnings_coded.into_iter();
-    let changing = warnings.filter(|it| it.code == "entry_changes_every_turn");
-    let named = changing.map(|it| it.params["name"].as_str().map(str::to_owned));
+    let volatile = warnings.filter(|it| it.code == "entry_changes_every_turn");
+    let named = volatile.map(|it| it.params["name"].as_str().map(str::to_owned));
     named.map(|it| it.expect("a name")).collect()
 }
 
 #[test]
-fn an_entry_before_the_history_that_changes_with_every_turn_is_reported() {
+fn a_volatile_entry_before_the_history_is_reported() {
     let mut context = solo();
     let in_chat = PromptPosition::InChat {
         depth: DEFAULT_DEPTH,
@@ -260,7 +260,7 @@ fn an_entry_before_the_history_that_changes_with_every_turn_is_reported() {
 
     let prompt = built(&context);
 
-    assert_eq!(changing_entries(&context), ["It is {{time}}."]);
+    assert_eq!(volatile_entries(&context), ["It is {{time}}."]);
     assert_eq!(
         prompt.lore.warnings,
         [
@@ -280,7 +280,7 @@ fn a_main_prompt_is_not_reported_if_the_card_replaces_it() {
         for main in order.filter(|it| it.slot == Some(PromptSlot::Main)) {
             main.text = "It is {{time}}.".to_owned();
         }
-        changing_entries(&context)
+        volatile_entries(&context)
     };
 
     assert_eq!(with_card(""), ["Main prompt"]);

@@ -1,4 +1,4 @@
-//! Tests of the order of lore in a prompt, as the test of lorebooks shows it.
+//! Tests of the order of lore in a prompt, as the lorebook tester shows it.
 
 use serde_json::{Value, json};
 use tavern::lorebook::engine_lorebook::{Lorebook, LorebookSource};
@@ -35,7 +35,7 @@ fn lorebook(entries: &[(&str, Value)]) -> Lorebook {
     }
 }
 
-fn everywhere() -> Lorebook {
+fn lorebook_with_all_positions() -> Lorebook {
     lorebook(&[
         ("outlet", json!({"position": 7, "outlet_name": "x"})),
         ("after examples", json!({"position": 6})),
@@ -60,7 +60,7 @@ fn everywhere() -> Lorebook {
     ])
 }
 
-const DEFAULT_ORDER: [&str; 14] = [
+const DEFAULT_LORE_ORDER: [&str; 14] = [
     "before",
     "personality",
     "scenario",
@@ -97,11 +97,12 @@ fn names(tested: &TestedLore) -> Vec<&str> {
 
 #[test]
 fn without_a_conversation_the_order_is_that_of_the_default_preset() {
-    let alone = lore_test::test_alone(everywhere(), "Rain.");
-    let in_prompt = lore_test::test_in(&context(everywhere()), &count).unwrap();
+    let alone = lore_test::test_alone(lorebook_with_all_positions(), "Rain.");
+    let in_prompt =
+        lore_test::test_in_prompt(&context(lorebook_with_all_positions()), &count).unwrap();
 
-    assert_eq!(names(&alone), DEFAULT_ORDER);
-    assert_eq!(names(&in_prompt), DEFAULT_ORDER);
+    assert_eq!(names(&alone), DEFAULT_LORE_ORDER);
+    assert_eq!(names(&in_prompt), DEFAULT_LORE_ORDER);
 }
 
 #[test]
@@ -118,7 +119,7 @@ fn in_a_conversation_the_order_is_that_of_its_preset() {
     let moved = order.remove(lore_before.unwrap());
     order.push(moved);
 
-    let tested = lore_test::test_in(&context, &count).unwrap();
+    let tested = lore_test::test_in_prompt(&context, &count).unwrap();
 
     assert_eq!(names(&tested), ["after", "before"]);
 }
@@ -131,7 +132,7 @@ fn an_entry_without_text_is_listed_last() {
     ]);
     book.entries[0].content.clear();
 
-    let tested = lore_test::test_in(&context(book), &count).unwrap();
+    let tested = lore_test::test_in_prompt(&context(book), &count).unwrap();
 
     assert_eq!(names(&tested), ["after", "blank"]);
 }

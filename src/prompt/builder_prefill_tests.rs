@@ -3,7 +3,7 @@
 
 use base::ids::MembershipId;
 use base::prompt_role::PromptRole;
-use llm::compatibility::token_scale::TokenScale;
+use llm::compatibility::token_factors::TokenFactors;
 use llm::request::Message;
 use tavern::presets::complete_preset::ExampleMessagesMode;
 use tavern::presets::message_formats::{ContinuePostfix, ExampleFormat};
@@ -46,9 +46,9 @@ fn openai_gets_each_example_as_a_message_and_other_providers_get_blocks() {
     ];
 
     assert_eq!(examples(&context), expected);
-    let separators = built(&context).blocks.into_iter();
-    let separators = separators.filter(|it| it.text == "[Example messages]");
-    assert_eq!(separators.count(), 2, "one before each block");
+    let headings = built(&context).blocks.into_iter();
+    let headings = headings.filter(|it| it.text == "[Example messages]");
+    assert_eq!(headings.count(), 2, "one before each block");
     context.preset.example_format = ExampleFormat::Block;
     assert_eq!(examples(&context), []);
     context.is_openai = false;
@@ -107,9 +107,12 @@ fn a_prefill_is_the_last_message_where_the_provider_accepts_one() {
     let last = Message::new(PromptRole::Assistant, "Ada smiles:");
     assert_eq!(accepted.messages.last(), Some(&last));
     assert!(accepted.is_prefilled && warning_codes(&accepted).is_empty());
-    assert_eq!(accepted.opening, None);
+    assert_eq!(accepted.stored_prefix, None);
     context.preset.show_prefill = true;
-    assert_eq!(built(&context).opening.as_deref(), Some("Ada smiles:"));
+    assert_eq!(
+        built(&context).stored_prefix.as_deref(),
+        Some("Ada smiles:")
+    );
 }
 
 #[test]
@@ -148,7 +151,7 @@ fn the_replacement_of_an_empty_message_follows_a_message_of_a_character() {
 fn tokens_are_counted_for_the_model_and_a_share_of_the_window_can_be_left_free() {
     let exact = built(&solo());
     let mut context = solo();
-    context.token_scale = TokenScale::uniform(2.0);
+    context.token_factors = TokenFactors::uniform(2.0);
 
     let scaled = built(&context);
 
@@ -162,7 +165,7 @@ fn tokens_are_counted_for_the_model_and_a_share_of_the_window_can_be_left_free()
 }
 
 #[test]
-fn a_continued_text_ends_with_what_the_preset_adds() {
+fn a_continued_text_ends_with_the_continue_postfix() {
     let mut context = group();
     let newest = context.history.last_mut().expect("a message");
     newest.text = "I am. \n".to_owned();
@@ -183,8 +186,8 @@ fn a_continued_text_ends_with_what_the_preset_adds() {
         assert_eq!(last, Some("I am.\n\n"));
     }
     assert_eq!(
-        with_space.opening, None,
+        with_space.stored_prefix, None,
         "the stored text ends with white space"
     );
-    assert_eq!(without.opening.as_deref(), Some("\n\n"));
+    assert_eq!(without.stored_prefix.as_deref(), Some("\n\n"));
 }

@@ -1,5 +1,5 @@
-//! Measures how much of each prompt of a long conversation equals the beginning of an earlier one: what a
-//! provider with a prompt cache need not process again. `bin/bench prefix` prints the shares.
+//! Measures how much of each prompt of a long conversation equals the beginning of an earlier one, which a
+//! provider with a prompt cache does not process again. `bin/bench prefix` prints the shares.
 
 #![expect(clippy::print_stdout, reason = "bin/bench shows the output")]
 
@@ -23,7 +23,8 @@ use crate::spaces::space::CardHandlingMode;
 const N_EARLIER: i64 = 220;
 /// More messages than a history has.
 const MAX_LOADED: usize = 260;
-/// A goal of the design: this share of the tokens of a prompt equals the beginning of the previous one.
+/// The goal of docs/performance.md: this share of the tokens of a prompt equals the beginning of the previous
+/// one.
 const GOAL: f64 = 0.9;
 const NAMES: [&str; 3] = ["Ada", "Cid", "Dot"];
 /// The words of messages. The keys of the lore are among them.
@@ -49,12 +50,12 @@ struct Conversation {
 struct Measured {
     total: i64,
     /// Those that equal the beginning of the previous prompt of the same speaker.
-    like_own_previous: i64,
+    equal_to_own_previous: i64,
     /// Those that equal the beginning of the previous prompt of any speaker.
-    like_previous: i64,
+    equal_to_previous: i64,
 }
 
-/// Returns a text of `n_words`, another one for each `seed`.
+/// Returns a text of `n_words` words, a different one for each `seed`.
 fn text(seed: i64, n_words: i64) -> String {
     let mut state = seed.unsigned_abs() + 1;
     let words = (0..n_words).map(|_| {
@@ -92,7 +93,7 @@ fn speaker_at(n_characters: usize, seq: i64) -> usize {
 }
 
 /// Bob with one or three characters, whose cards have about 300 tokens.
-fn scene(conversation: Conversation) -> PromptContext {
+fn build_context(conversation: Conversation) -> PromptContext {
     let mut context = solo();
     let n_characters = conversation.n_characters;
     let card = |n: i64, name: &str| {
@@ -159,9 +160,9 @@ fn places() -> Lorebook {
     }
 }
 
-/// Builds the prompts of `n_turns`: before each, Bob has written one more message.
+/// Builds the prompts of `n_turns` turns; before each, Bob has written one more message.
 fn measure(conversation: Conversation, n_turns: i64) -> Vec<Measured> {
-    let mut context = scene(conversation);
+    let mut context = build_context(conversation);
     let all = messages(conversation.n_characters, N_EARLIER + 2 * n_turns);
     let mut starts = json!([]);
     let mut sent: Vec<(MembershipId, SentPrompt)> = Vec::new();
@@ -177,17 +178,19 @@ fn measure(conversation: Conversation, n_turns: i64) -> Vec<Measured> {
             starts = history_window::with_start(&starts, new);
         }
         let prompt = SentPrompt::from_built("model", &built, usize::MAX);
-        let like = |earlier: Option<&(MembershipId, SentPrompt)>| {
+        let equal_to = |earlier: Option<&(MembershipId, SentPrompt)>| {
             earlier.map(|(_, it)| equal_tokens(&prompt, it))
         };
         let own = sent
             .iter()
             .rfind(|(speaker, _)| *speaker == context.speaker);
-        if let Some((like_own_previous, like_previous)) = like(own).zip(like(sent.last())) {
+        if let Some((equal_to_own_previous, equal_to_previous)) =
+            equal_to(own).zip(equal_to(sent.last()))
+        {
             measured.push(Measured {
                 total: prompt.total_tokens,
-                like_own_previous,
-                like_previous,
+                equal_to_own_previous,
+                equal_to_previous,
             });
         }
         sent.push((context.speaker, prompt));
@@ -205,7 +208,7 @@ fn shares(measured: &[Measured], equal: fn(&Measured) -> i64) -> (f64, f64) {
 }
 
 #[test]
-fn nine_tenths_of_the_tokens_of_a_prompt_beyond_the_window_equal_the_previous_one() {
+fn nine_tenths_of_the_tokens_of_a_long_conversation_equal_the_previous_prompt() {
     let conversation = Conversation {
         n_characters: 1,
         cards: CardHandlingMode::Swap,
@@ -215,7 +218,7 @@ fn nine_tenths_of_the_tokens_of_a_prompt_beyond_the_window_equal_the_previous_on
 
     let measured = measure(conversation, 40);
 
-    let (median, _) = shares(&measured, |it| it.like_previous);
+    let (median, _) = shares(&measured, |it| it.equal_to_previous);
     assert_eq!(measured.len(), 39);
     assert!(median >= GOAL, "{median}");
 }
@@ -264,17 +267,17 @@ fn print_shares(conversation: Conversation, measured: &[Measured]) -> (f64, f64)
         Some(CacheLayout::AsListed) => "World Info as listed",
         Some(CacheLayout::StableFirst) => "World Info with stable_first",
     };
-    let own = shares(measured, |it| it.like_own_previous);
-    let any = shares(measured, |it| it.like_previous);
-    let say = |(median, overall)| format!("median {median:.3}, overall {overall:.3}");
+    let own = shares(measured, |it| it.equal_to_own_previous);
+    let any = shares(measured, |it| it.equal_to_previous);
+    let format_shares = |(median, overall)| format!("median {median:.3}, overall {overall:.3}");
     let others = match of_group {
-        true => format!("; the previous speaker's prompt: {}", say(any)),
+        true => format!("; the previous speaker's prompt: {}", format_shares(any)),
         false => String::new(),
     };
     let context_tokens = conversation.context_tokens;
     println!(
         "{context_tokens} tokens, {speakers}, {lore}: {}{others}",
-        say(own)
+        format_shares(own)
     );
     own
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base::clock::Timestamp;
 use base::ids::{CharacterId, ConversationId, MembershipId, MessageId};
-use llm::compatibility::token_scale::TokenScale;
+use llm::compatibility::token_factors::TokenFactors;
 use serde_json::{Value, json};
 use tavern::cards::card::Card;
 use tavern::macros::variables::Variables;
@@ -116,7 +116,7 @@ pub fn solo() -> PromptContext {
         impersonation_request: None,
         n_swipes: None,
         is_openai: false,
-        token_scale: TokenScale::default(),
+        token_factors: TokenFactors::default(),
         budget_percent: 100,
         accepts_prefill: false,
         picture_cost: None,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use base::clock::Timestamp;
 use base::ids::{CharacterId, ConversationId, MembershipId, MessageId, UserId};
-use llm::compatibility::token_scale::TokenScale;
+use llm::compatibility::token_factors::TokenFactors;
 use tavern::cards::card::Card;
 use tavern::import_warning::ImportWarning;
 use tavern::instruct::text_templates::TextTemplates;
@@ -67,7 +67,7 @@ pub struct PromptContext {
     pub n_user_turns: i64,
     /// A reply is not cut where another member begins to speak.
     pub allows_other_speakers: bool,
-    /// Whether the provider is OpenAI's own, whose messages have names.
+    /// Whether the provider is OpenAI itself, whose API accepts a name for each message.
     pub is_openai: bool,
     /// Whether the prompt may end with the beginning of the reply.
     pub accepts_prefill: bool,
@@ -92,9 +92,9 @@ pub struct PromptContext {
     pub summaries: Option<PromptSummaries>,
     /// The regex scripts that may change what is sent.
     pub scripts: PromptScripts,
-    /// How the tokens of the model are counted.
-    pub token_scale: TokenScale,
-    /// The share of the context window that is used, in percent.
+    /// Converts a number of tokens of our own tokenizer to tokens of the model.
+    pub token_factors: TokenFactors,
+    /// The share of the prompt's token limit that is used, in percent. Below 100 after a longer one was too long.
     pub budget_percent: i64,
     /// Variables of macros.
     pub variables: Variables,
@@ -242,7 +242,7 @@ pub struct LoreInput {
     pub timed: TimedEffects,
     /// The vectorized entries whose contents are similar to the scanned messages, by
     /// [`tavern::lorebook::compiled_entry::entry_key`].
-    pub external: HashSet<String>,
+    pub external_activations: HashSet<String>,
     /// The number of messages written by an AI.
     pub n_replies: i64,
 }
@@ -270,10 +270,10 @@ impl ContextLimits {
         }
     }
 
-    /// Returns the limits in tokens of our own tokenizer, at least as many as a model with this scale has.
+    /// Returns the limits in tokens of our own tokenizer. No text that fits into the model's window exceeds them.
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)] // far below 2^52
-    pub fn in_counted_tokens(self, scale: TokenScale) -> Self {
-        let factor = scale.least().min(1.0);
+    pub fn in_counted_tokens(self, factors: TokenFactors) -> Self {
+        let factor = factors.smallest().min(1.0);
         Self {
             context_tokens: (self.context_tokens as f64 / factor) as i64,
             ..self
@@ -287,7 +287,7 @@ impl PromptContext {
         ContextLimits::from_preset(&self.preset)
     }
 
-    /// Returns the tokens that the prompt may have.
+    /// Returns the number of tokens that the prompt may have.
     pub fn limit_tokens(&self) -> i64 {
         let limits = self.limits();
         (limits.context_tokens - limits.response_tokens) * self.budget_percent / 100
@@ -324,7 +324,7 @@ impl PromptContext {
         (own, others)
     }
 
-    /// Returns whether each line of the example messages is a message of its own.
+    /// Returns whether each example message is sent as a message of its own.
     pub fn sends_example_messages(&self) -> bool {
         match self.preset.example_format {
             ExampleFormat::Messages => true,

@@ -30,8 +30,8 @@ use crate::prompt::context::PromptContext;
 
 /// The name of a text of a lorebook in a failure of its macros.
 const LORE_FIELD: &str = "World Info";
-/// The number of messages after lore that a preset moves behind the stable parts of a prompt.
-const LATE_DEPTH: usize = 4;
+/// The depth at which `stable_first` inserts lore that may be absent from the next prompt.
+const STABLE_FIRST_DEPTH: usize = 4;
 
 /// The result of the scan for one prompt.
 #[derive(Default)]
@@ -221,7 +221,7 @@ fn scan_lorebooks(
         },
         trigger: context.trigger.into(),
         timed_effects: &context.lore.timed,
-        external: &context.lore.external,
+        external_activations: &context.lore.external_activations,
         expand,
         count_tokens: count,
         seed: random::lore_seed(seed),
@@ -338,8 +338,8 @@ impl PromptLore {
         self.with_summary.contains(text.trim())
     }
 
-    /// Returns where an activated entry is inserted. With `stable_first`, one that may be absent from
-    /// the next prompt is inserted late, so that the beginning of the prompts stays equal.
+    /// Returns where an activated entry is inserted. With `stable_first`, an entry around the cards that may be
+    /// absent from the next prompt is inserted among the messages instead, so that the prompts begin alike.
     fn position_of(&self, activated: &ActivatedEntry) -> InsertionPosition {
         use InsertionPosition::{AfterCharacter, AfterExamples, BeforeCharacter, BeforeExamples};
 
@@ -350,7 +350,7 @@ impl PromptLore {
         match self.layout {
             CacheLayout::StableFirst if is_early && !activated.is_constant => {
                 InsertionPosition::AtDepth {
-                    depth: LATE_DEPTH,
+                    depth: STABLE_FIRST_DEPTH,
                     role: PromptRole::System,
                 }
             }

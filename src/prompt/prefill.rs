@@ -34,8 +34,8 @@ pub fn template(context: &PromptContext) -> &str {
     }
 }
 
-/// Removes the newest message if the prompt ends with its text, and replaces white space at its end by what
-/// the preset adds.
+/// Removes and returns the newest message if the prompt ends with its text; white space at its end is replaced
+/// with the Continue Postfix.
 pub fn take_continued(
     context: &PromptContext,
     messages: &mut Vec<PromptBlock>,
@@ -51,7 +51,7 @@ pub fn take_continued(
 }
 
 /// Returns whether the last of the blocks is the beginning of the reply.
-pub fn is_last(context: &PromptContext, blocks: &[PromptBlock]) -> bool {
+pub fn is_prefilled(context: &PromptContext, blocks: &[PromptBlock]) -> bool {
     let Some(last) = blocks.last() else {
         return false;
     };
@@ -62,9 +62,9 @@ pub fn is_last(context: &PromptContext, blocks: &[PromptBlock]) -> bool {
     }
 }
 
-/// Returns the text that precedes the reply when it is stored: the prefill of the preset, if it is shown, or
-/// what follows a continued text, unless that text ends with white space of its own.
-pub fn opening(context: &PromptContext, blocks: &[PromptBlock]) -> Option<String> {
+/// Returns the text that is stored before the reply: the prefill of the preset, if it is shown, or the Continue
+/// Postfix, unless the continued text already ends with white space.
+pub fn stored_prefix(context: &PromptContext, blocks: &[PromptBlock]) -> Option<String> {
     if context.continuation.is_some_and(|it| it.is_prefill) {
         let continued = context.history.last()?;
         let postfix = context.preset.continue_postfix.text();
@@ -80,7 +80,7 @@ pub fn warning(context: &PromptContext) -> Option<ImportWarning> {
     let is_ignored = !context.accepts_prefill && !template(context).trim().is_empty();
     is_ignored.then(|| {
         let sentence =
-            "The prefill of the preset is not sent, because the model does not continue a text or has tools.";
+            "The prefill of the preset is not sent, because the provider does not accept one or the model has tools.";
         ImportWarning::new("prefill_not_sent", sentence)
     })
 }

@@ -19,7 +19,7 @@ use crate::prompt::lore::PromptLore;
 use crate::prompt::scripts::script_pass::ScriptPass;
 use crate::prompt::{memory_block, prefill};
 
-/// The names of example messages, which the API requires of these.
+/// The names of example messages in OpenAI's API.
 const EXAMPLE_USER: &str = "example_user";
 const EXAMPLE_ASSISTANT: &str = "example_assistant";
 
@@ -115,17 +115,17 @@ impl Sections<'_> {
         self.with_lore(personality, &InsertionPosition::Personality)
     }
 
-    /// Returns the blocks of example messages between the lore around them.
+    /// Returns the example messages, and the lore before and after them.
     fn examples(&self, entry: &PresetEntry) -> Vec<PromptBlock> {
         let mut blocks = self.lore.blocks_at(&InsertionPosition::BeforeExamples);
         if self.context.preset.examples != ExampleMessagesMode::Disabled {
-            let separator = self.expand_text(&self.context.preset.texts.new_example_chat_prompt);
+            let heading = self.expand_text(&self.context.preset.texts.new_example_chat_prompt);
             let examples =
                 example_messages::split(field_text(&self.cards.bindings.example_messages));
             for (n, text) in examples.into_iter().enumerate() {
-                let own = self.example(entry, &separator, text).into_iter();
+                let own = self.example_dialogue(entry, &heading, text).into_iter();
                 blocks.extend(own.map(|block| PromptBlock {
-                    example: Some(n),
+                    example_dialogue: Some(n),
                     ..block
                 }));
             }
@@ -134,8 +134,8 @@ impl Sections<'_> {
         blocks
     }
 
-    /// Returns the messages of a block of examples, each a block of its own, or its whole text.
-    fn example(&self, entry: &PresetEntry, separator: &str, text: &str) -> Vec<PromptBlock> {
+    /// Returns the blocks of an example dialogue: one for each message, or one for the whole text.
+    fn example_dialogue(&self, entry: &PresetEntry, heading: &str, text: &str) -> Vec<PromptBlock> {
         let block = |text: String| {
             self.environment.record_card_use(CardUse::Entered);
             self.entry_blocks(BlockKind::Example, entry, text)
@@ -145,16 +145,16 @@ impl Sections<'_> {
             false => Vec::new(),
         };
         if messages.is_empty() {
-            let text = format!("{separator}\n{}", text.trim());
+            let text = format!("{heading}\n{}", text.trim());
             return block(text.trim().to_owned());
         }
-        let mut blocks = block(separator.to_owned());
+        let mut blocks = block(heading.to_owned());
         for message in messages {
             let name = match message.is_of_user {
                 true => EXAMPLE_USER,
                 false => EXAMPLE_ASSISTANT,
             };
-            // Other APIs have no names; there the text keeps that of the speaker.
+            // Other APIs do not accept these names; for them, the text keeps the name of the speaker.
             let name = self.context.is_openai.then(|| name.to_owned());
             blocks.extend(block(message.text).into_iter().map(|it| PromptBlock {
                 name: name.clone(),
@@ -174,7 +174,7 @@ impl Sections<'_> {
         example_messages::read(text, (user, &names), keeps_names)
     }
 
-    /// Returns what the preset sends in place of a message of the user.
+    /// Returns the text with which the preset replaces an empty message of the user.
     pub fn empty_message(&self) -> Option<PromptBlock> {
         self.environment.set_field("Empty message");
         let text = self.expand_text(&self.context.preset.texts.replace_empty_message);

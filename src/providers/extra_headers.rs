@@ -14,18 +14,24 @@ pub const MAX_HEADERS: usize = 32;
 
 /// Returns new settings with encrypted values. A header without a value keeps the one of `present`, the
 /// settings that are replaced.
-pub fn seal(mut new: Value, present: &Value, (cipher, id): (&SecretCipher, ProviderId)) -> Value {
+pub fn encrypt_values(
+    mut new: Value,
+    present: &Value,
+    (cipher, id): (&SecretCipher, ProviderId),
+) -> Value {
     let Some(Value::Object(headers)) = new.get_mut(EXTRA_HEADERS).map(Value::take) else {
         return new;
     };
-    let sealed = headers.into_iter().filter_map(|(name, value)| {
+    let encrypted = headers.into_iter().filter_map(|(name, value)| {
         let value = match value {
-            Value::String(text) => json!(cipher.encrypt(&Secret::new(&text), &context(id, &name))),
+            Value::String(text) => {
+                json!(cipher.encrypt(&Secret::new(&text), &encryption_context(id, &name)))
+            }
             _ => present[EXTRA_HEADERS].get(&name)?.clone(),
         };
         Some((name, value))
     });
-    new[EXTRA_HEADERS] = Value::Object(sealed.collect());
+    new[EXTRA_HEADERS] = Value::Object(encrypted.collect());
     new
 }
 
@@ -53,22 +59,22 @@ pub fn masked(mut settings: Value) -> Value {
 ///
 /// # Errors
 /// Returns an error when they were encrypted with another secret.
-pub fn open(
+pub fn decrypt(
     settings: &Value,
     (cipher, id): (&SecretCipher, ProviderId),
 ) -> Result<Vec<(String, Secret)>, DecryptError> {
     let none = Map::new();
     let headers = settings[EXTRA_HEADERS].as_object().unwrap_or(&none).iter();
-    let sealed = headers.filter_map(|(name, value)| Some((name, value.as_str()?)));
-    let opened = sealed.map(|(name, sealed)| {
-        let value = cipher.decrypt(sealed, &context(id, name))?;
+    let encrypted = headers.filter_map(|(name, value)| Some((name, value.as_str()?)));
+    let decrypted = encrypted.map(|(name, encrypted)| {
+        let value = cipher.decrypt(encrypted, &encryption_context(id, name))?;
         Ok((name.clone(), value))
     });
-    opened.collect()
+    decrypted.collect()
 }
 
 /// Returns the encryption context of a header.
-fn context(id: ProviderId, name: &str) -> String {
+fn encryption_context(id: ProviderId, name: &str) -> String {
     format!("llm_providers/{id}/extra_headers/{name}")
 }
 
@@ -77,7 +83,7 @@ mod tests {
     use base::ids::ProviderId;
     use serde_json::json;
 
-    use super::{masked, open, remove, seal};
+    use super::{decrypt, encrypt_values, masked, remove};
     use crate::providers::encryption::SecretCipher;
 
     #[test]
@@ -87,8 +93,8 @@ mod tests {
         let given =
             json!({"top_k": 5, "extra_headers": {"X-Team": "planted-a", "X-Key": "planted-b"}});
 
-        let stored = seal(given, &json!({}), key);
-        let changed = seal(
+        let stored = encrypt_values(given, &json!({}), key);
+        let changed = encrypt_values(
             json!({"extra_headers": {"X-Key": null, "X-New": null}}),
             &stored,
             key,
@@ -96,8 +102,8 @@ mod tests {
 
         assert!(!stored.to_string().contains("planted"), "{stored}");
         let values = |settings| {
-            let opened = open(settings, key).unwrap().into_iter();
-            opened
+            let decrypted = decrypt(settings, key).unwrap().into_iter();
+            decrypted
                 .map(|(name, value)| format!("{name}: {}", value.expose()))
                 .collect::<Vec<_>>()
         };
@@ -106,7 +112,7 @@ mod tests {
         let shown = json!({"top_k": 5, "extra_headers": {"X-Team": null, "X-Key": null}});
         assert_eq!(masked(stored.clone()), shown);
         assert!(
-            open(&stored, (&cipher, ProviderId(4))).is_err(),
+            decrypt(&stored, (&cipher, ProviderId(4))).is_err(),
             "bound to its row"
         );
         assert_eq!(remove(stored), (json!({"top_k": 5}), true));

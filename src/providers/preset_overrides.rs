@@ -1,6 +1,6 @@
-//! The options of a provider that the preset of a prompt overrides: whether it is sent as messages or as one
-//! text, and how their roles are arranged. Other options concern the account of the server, and only an
-//! admin sets them.
+//! The options of a provider that a preset may override: whether a prompt is sent as messages or as one text,
+//! and how the roles of its messages are arranged. Other options concern the account of the server, and only
+//! an admin sets them.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use crate::providers::provider;
 /// The keys of these options, in presets and in the settings of a provider.
 const KEYS: [&str; 2] = ["mode", "role_handling"];
 
-/// The options of a provider in a preset. Missing ones are not overridden.
+/// The overridden options in a preset. Missing ones are not overridden.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct ProviderOverrides {
     /// Only for providers of the kind `openai_compatible`.
@@ -27,7 +27,7 @@ pub struct ProviderOverrides {
     _role_handling: Option<RoleHandling>,
 }
 
-/// The keys of a preset.
+/// A preset with the options of a provider that it overrides.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = PresetDocument)]
 pub struct PresetDocument {
@@ -37,7 +37,7 @@ pub struct PresetDocument {
     _overrides: ProviderOverrides,
 }
 
-/// Returns the provider with the options that a merged preset states.
+/// Returns the provider with the options that a resolved preset overrides.
 pub fn apply<'a>(row: &'a provider::Model, preset: &Preset) -> Cow<'a, provider::Model> {
     let mut row = Cow::Borrowed(row);
     for key in KEYS {

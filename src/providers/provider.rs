@@ -151,7 +151,7 @@ impl Model {
                 .transpose()?,
             model: self.model.clone(),
             options: ProviderOptions::from_settings(&self.settings),
-            extra_headers: extra_headers::open(&self.settings, (cipher, self.id))?,
+            extra_headers: extra_headers::decrypt(&self.settings, (cipher, self.id))?,
         })
     }
 }
@@ -290,7 +290,8 @@ pub async fn change_row(
         .as_ref()
         .is_some_and(|it| *it != present.base_url)
         || change.kind.is_some_and(|it| it != present.kind);
-    // A key belongs to the address it was entered for; another address must not receive it, nor the headers.
+    // The key and the headers belong to the address for which they were entered; another address must not
+    // receive them.
     let (without_headers, had_headers) = extra_headers::remove(present.settings.clone());
     let key_cleared = changes_endpoint && change.api_key.is_none() && present.api_key.is_some();
     let key = match (change.api_key, key_cleared) {
@@ -299,13 +300,13 @@ pub async fn change_row(
         (None, false) => None,
     };
     // What was detected about models is valid for their endpoint.
-    let sealed = |new, kept: &Json| extra_headers::seal(new, kept, (cipher, id));
+    let encrypted = |new, kept: &Json| extra_headers::encrypt_values(new, kept, (cipher, id));
     let settings = match (change.settings, changes_endpoint) {
         (Some(new), false) => {
-            let new = sealed(new, &present.settings);
+            let new = encrypted(new, &present.settings);
             Some(detected_settings::keep_listed(&present.settings, new))
         }
-        (Some(new), true) => Some(sealed(new, &without_headers)),
+        (Some(new), true) => Some(encrypted(new, &without_headers)),
         (None, true) => Some(detected_settings::without_detected(without_headers)),
         (None, false) => None,
     };

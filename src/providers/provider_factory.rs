@@ -8,7 +8,7 @@ use llm::provider::Provider;
 use llm::registry::{ProviderRegistry, RegistryError};
 
 use crate::providers::call_metrics::ProviderMetrics;
-use crate::providers::detected::token_learning::TokenLearning;
+use crate::providers::detected::token_calibration::TokenCalibration;
 use crate::providers::encryption::{DecryptError, SecretCipher};
 use crate::providers::provider;
 
@@ -17,8 +17,8 @@ use crate::providers::provider;
 pub struct ProviderFactory {
     pub registry: ProviderRegistry,
     pub cipher: SecretCipher,
-    /// What this node learns about the tokens of models.
-    pub token_learning: TokenLearning,
+    /// Calibrates the token counts of models on this node.
+    pub token_calibration: TokenCalibration,
     /// Counts the calls of the built providers.
     pub metrics: ProviderMetrics,
     /// The embedding clients of this node, with their caches and circuit breakers.
@@ -46,7 +46,7 @@ impl ProviderFactory {
             embeddings: Arc::new(embeddings),
             registry,
             cipher,
-            token_learning: TokenLearning::default(),
+            token_calibration: TokenCalibration::default(),
             metrics: ProviderMetrics::default(),
         }
     }

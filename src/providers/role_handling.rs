@@ -1,4 +1,4 @@
-//! How the roles of a prompt's messages are arranged for the model of a provider.
+//! Determines how the roles of a prompt's messages are arranged for the model of a provider.
 
 use llm::compatibility::role_handling::RoleHandling;
 use llm::provider_options::ProviderOptions;
@@ -7,7 +7,8 @@ use llm::registry::ProviderKind;
 
 use crate::providers::provider;
 
-/// Returns the arrangement for a provider whose API accepts several; `None`: its API or a text has only one.
+/// Returns the arrangement for a provider whose API accepts several; `None`: its API accepts only one, or the
+/// prompt is one text.
 pub fn of_provider(row: &provider::Model, is_text: bool) -> Option<RoleHandling> {
     let accepts_several = matches!(
         row.kind,

@@ -10,7 +10,7 @@ use llm::provider::Capability;
 use llm::request::Request;
 use serde_json::Value;
 
-use crate::providers::detected::token_learning;
+use crate::providers::detected::token_calibration;
 use crate::providers::{provider, usable_providers};
 use crate::responses::error::ResponseEngineError;
 use crate::responses::execution::mcp::plan::McpPlan;
@@ -120,14 +120,14 @@ async fn prepare_for_provider(
     let answer = stored.sampling.max_output_tokens.map_or(0, i64::from);
     let tools = request.tools.clone();
     let (instructions, truncates) = (stored.instructions.clone(), stored.truncates);
-    let scale = token_learning::scale(&row);
+    let factors = token_calibration::factors(&row);
     let continues_text = stored.continues_text && !input.is_empty();
     // Tokenizing is CPU-bound, and there may be many items.
     let fitting = services.shutdown.main().spawn_blocking(move || {
         let entries = prompt::assemble(instructions.as_deref(), &prior, &input);
         let reserve = answer + window.map_or(0, |_| usage::tool_tokens(&tools));
         prompt::fit(entries, window, reserve, truncates, &|text| {
-            scale.count(text)
+            factors.count(text)
         })
     });
     request.messages = fitting

@@ -102,7 +102,7 @@ impl ApiError {
         }
     }
 
-    /// States that the field that caused the error, or the whole value, is part of `outer`.
+    /// Puts `outer` before the path of the field that caused the error. Without a field, `outer` caused it.
     pub fn within(self, outer: &str) -> Self {
         let param = match &self.param {
             Some(inner) => format!("{outer}.{inner}"),

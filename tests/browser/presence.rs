@@ -54,7 +54,7 @@ async fn the_typing_indicator_summarizes_several_users() {
     }
     ann.see_text(".typing-indicator", "bob and cleo are typing")
         .await;
-    // All of them: what the first ones sent may have expired.
+    // All of them, because the indicators of the first ones may have expired.
     for writer in &writers {
         writer.call(typing.clone()).await;
     }

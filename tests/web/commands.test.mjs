@@ -154,7 +154,7 @@ test("saved quick replies keep other settings, and get a label from their text",
   assert.deepEqual(withQuickReplies(settings, []), { scenario_override: "A ship." })
 })
 
-test("a set of SillyTavern is read, and the scripts in it are counted", () => {
+test("a Quick Reply set of SillyTavern is read, and the scripts in it are counted", () => {
   const set = {
     version: 2,
     name: "Mine",

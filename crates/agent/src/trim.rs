@@ -35,9 +35,9 @@ pub struct ReplyTrimmer {
     stops: StopSequences,
     /// The text continues another one, so whitespace at its start is kept.
     is_continuation: bool,
-    /// The beginning of the text, which precedes its first piece.
-    opening: String,
-    /// That other text ends within a line, so the first words of this one begin none.
+    /// Stored before the reply; the model does not repeat it. Empty after the first text was returned.
+    stored_prefix: String,
+    /// The text before this one ends within a line, so its first words do not begin a line.
     is_mid_line: bool,
 }
 
@@ -71,7 +71,7 @@ impl ReplyTrimmer {
             marker: None,
             stops: StopSequences::default(),
             is_continuation: false,
-            opening: String::new(),
+            stored_prefix: String::new(),
             is_mid_line: false,
         }
     }
@@ -100,18 +100,18 @@ impl ReplyTrimmer {
         }
     }
 
-    /// Returns the trimmer for a text that begins with `opening`, which the model does not repeat.
-    pub fn after_opening(self, opening: String) -> Self {
-        let is_mid_line = !opening.ends_with('\n');
+    /// Returns the trimmer for a reply that is stored after `stored_prefix`, which the model does not repeat.
+    pub fn with_stored_prefix(self, stored_prefix: String) -> Self {
+        let is_mid_line = !stored_prefix.ends_with('\n');
         Self {
-            opening,
+            stored_prefix,
             ..self.continuing(is_mid_line)
         }
     }
 
-    /// Returns whether the text begins with an opening.
-    pub fn has_opening(&self) -> bool {
-        !self.opening.is_empty()
+    /// Returns whether the reply is stored after a prefix.
+    pub fn has_stored_prefix(&self) -> bool {
+        !self.stored_prefix.is_empty()
     }
 
     /// Returns the trimmer that also removes a marker at the start of the text, before or after the own
@@ -135,14 +135,14 @@ impl ReplyTrimmer {
     pub fn push(&mut self, piece: &str) -> String {
         let piece = self.stops.push(piece);
         let text = self.trim(&piece);
-        self.open(text)
+        self.prepend_stored_prefix(text)
     }
 
-    /// Puts the opening before the first text.
-    fn open(&mut self, text: String) -> String {
-        match text.is_empty() || self.opening.is_empty() {
+    /// Puts the stored prefix before the first text that is not empty.
+    fn prepend_stored_prefix(&mut self, text: String) -> String {
+        match text.is_empty() || self.stored_prefix.is_empty() {
             true => text,
-            false => mem::take(&mut self.opening) + &text,
+            false => mem::take(&mut self.stored_prefix) + &text,
         }
     }
 
@@ -169,7 +169,7 @@ impl ReplyTrimmer {
             self.release_head(&mut out);
         }
         self.blanks.clear();
-        self.open(out)
+        self.prepend_stored_prefix(out)
     }
 
     /// Returns whether offsets in the input are also valid in the output.

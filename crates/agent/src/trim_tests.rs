@@ -174,8 +174,8 @@ fn only_text_that_may_still_be_removed_is_held_back() {
 }
 
 #[test]
-fn a_text_after_an_opening_begins_with_it_but_not_alone() {
-    let after = |opening: &str| ada_trimmer().after_opening(opening.to_owned());
+fn a_reply_begins_with_its_stored_prefix_unless_it_is_blank() {
+    let after = |stored_prefix: &str| ada_trimmer().with_stored_prefix(stored_prefix.to_owned());
 
     assert_eq!(clean(after("Well,"), " yes. \n"), "Well, yes.");
     assert_eq!(

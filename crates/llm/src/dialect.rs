@@ -57,13 +57,13 @@ pub trait Dialect: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Builds the request that counts the tokens of a text; `None`: the API has none.
+    /// Builds the request that counts the tokens of a text; `None`: the API has no such request.
     fn token_count_request(&self, _text: &str) -> Option<DialectRequest> {
         None
     }
 
-    /// Reads the number of tokens from the response.
-    fn token_count(&self, _response: &Value) -> Option<i64> {
+    /// Returns the number of tokens that the response states, if it states one.
+    fn parse_token_count(&self, _response: &Value) -> Option<i64> {
         None
     }
 

@@ -29,10 +29,11 @@ use crate::stream::decoder::{BodyFormat, StreamDecoder};
 /// Enough for any error description; the rest of a longer body is not read.
 const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;
 const MAX_HEADER_BYTES: usize = 64 * 1024;
+/// Shorter values are not removed from errors, because they may occur in any text.
 const MIN_SECRET_BYTES: usize = 6;
-/// The ids of the tokens of the longest prompt.
+/// Enough for the ids of all tokens of the longest prompt, which llama.cpp lists.
 const MAX_TOKEN_COUNT_BYTES: usize = 16 * 1024 * 1024;
-/// A server counts at once; a reply waits for it.
+/// Counting is fast, because it does not run the model; a reply waits for it.
 const TOKEN_COUNT_TIMEOUT: Duration = Duration::from_secs(2);
 /// How often a request is repeated without what the endpoint has refused.
 const MAX_LEARNED: usize = 2;
@@ -131,7 +132,7 @@ impl Endpoint {
     }
 
     fn headers(&self) -> Result<HeaderMap, LlmError> {
-        // Those of the API replace them.
+        // The headers of the API replace additional ones with the same name.
         let mut headers = self.extra_headers.clone();
         headers.insert(
             ACCEPT,
@@ -179,11 +180,11 @@ impl Endpoint {
             .await
             .unwrap_or_default();
         let error = error::from_status(status, &headers, &body, self.key.as_ref());
-        Err(error.without_secrets(&self.header_values()))
+        Err(error.without_secrets(&self.secret_header_values()))
     }
 
-    /// Returns the values of the additional headers that an error may quote. A short one is no secret.
-    fn header_values(&self) -> Vec<String> {
+    /// Returns the values of the additional headers, which an error may quote.
+    fn secret_header_values(&self) -> Vec<String> {
         let values = self.extra_headers.values();
         let texts = values
             .filter(|it| it.is_sensitive())
@@ -260,7 +261,7 @@ impl Provider for Endpoint {
         let counting = self.post(&request.path, &request.body, MAX_TOKEN_COUNT_BYTES);
         let response = timeout(TOKEN_COUNT_TIMEOUT, counting).await.ok()?.ok()?;
         self.dialect
-            .token_count(&serde_json::from_slice(&response).ok()?)
+            .parse_token_count(&serde_json::from_slice(&response).ok()?)
     }
 
     fn can_prefill(&self, request: &Request) -> bool {
@@ -292,7 +293,7 @@ impl Endpoint {
         let decoder =
             StreamDecoder::new(bytes, format, self.dialect.chunk_parser(), self.key.clone())
                 .with_reasoning_tags(request.reasoning_tags.as_ref());
-        let state = (decoder, self.header_values());
+        let state = (decoder, self.secret_header_values());
         let deltas = stream::unfold(state, async |(mut answer, secrets)| {
             let delta = answer.next().await?;
             let delta = delta.map_err(|error| error.without_secrets(&secrets));

@@ -51,7 +51,7 @@ impl LlmError {
         }
     }
 
-    /// Returns the error with these secrets removed from its message, which may quote a request.
+    /// Returns the error with each of these secrets replaced by `…` in its message, which may quote a request.
     pub fn without_secrets(mut self, secrets: &[String]) -> Self {
         let (Self::Status { message, .. }
         | Self::ContextOverflow { message }

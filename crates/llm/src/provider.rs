@@ -43,7 +43,8 @@ pub trait Provider: Send + Sync {
         false
     }
 
-    /// Returns how many tokens a text has for its model. `None`: the API does not count them, or not in time.
+    /// Returns how many tokens a text has for its model. `None`: the API does not count them, or did not answer
+    /// in time.
     async fn count_tokens(&self, _text: &str) -> Option<i64> {
         None
     }

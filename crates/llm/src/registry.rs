@@ -143,21 +143,21 @@ pub enum RegistryError {
 #[derive(Debug, Clone)]
 pub struct ProviderRegistry {
     pub outbound_client: OutboundClient,
-    site: Option<String>,
+    public_url: Option<String>,
     demo_typing_speed: Duration,
 }
 
 impl ProviderRegistry {
-    /// Creates a registry; `demo_typing_speed` is the demo model's pause between words, `site` the address
-    /// of this server, which is sent to vendors that show where requests come from.
+    /// Creates a registry; `demo_typing_speed` is the demo model's pause between words, `public_url` the
+    /// address of this server, which is sent to OpenRouter.
     pub fn new(
         outbound_client: OutboundClient,
         demo_typing_speed: Duration,
-        site: Option<String>,
+        public_url: Option<String>,
     ) -> Self {
         Self {
             outbound_client,
-            site,
+            public_url,
             demo_typing_speed,
         }
     }
@@ -186,8 +186,8 @@ impl ProviderRegistry {
             host,
             ..spec.options.clone()
         };
-        let site = self.site.as_deref();
-        let headers = request_headers::build(options.backend, site, &spec.extra_headers);
+        let public_url = self.public_url.as_deref();
+        let headers = request_headers::build(options.backend, public_url, &spec.extra_headers);
         let dialect = spec.kind.dialect(options);
         let dialect = dialect.ok_or(RegistryError::NoEndpoint)?;
         let base_url = base_url.ok_or(RegistryError::MissingBaseUrl)?;

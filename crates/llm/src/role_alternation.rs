@@ -81,7 +81,7 @@ impl<'a> AlternatingMessages<'a> {
         Self { system, groups }
     }
 
-    /// Removes white space at the end of a text that the model continues, which some APIs refuse.
+    /// Removes white space at the end of the text that the model continues; some APIs reject it.
     pub fn trim_prefill(&mut self) {
         let last = self.groups.last_mut().filter(|it| it.is_model);
         if let Some(ContentBlock::Text(text)) = last.and_then(|it| it.blocks.last_mut()) {

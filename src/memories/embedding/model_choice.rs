@@ -121,8 +121,8 @@ impl EmbeddingChoice {
         self.provider.disabled || self.timeout_s() == Some(0.0)
     }
 
-    /// Returns the options for a query, which waits at most this long; `stored_dimensions` are those of the
-    /// vectors with which it is compared, if they are known.
+    /// Returns the options for a query, which waits at most `limit`; `stored_dimensions` is the number of
+    /// dimensions of the vectors with which it is compared, if it is known.
     pub fn read_options(
         &self,
         limit: Duration,

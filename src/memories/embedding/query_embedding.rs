@@ -102,9 +102,9 @@ impl QueryEmbedder {
         }))
     }
 
-    /// Returns the vectors of these texts, of length 1 and with these dimensions, if they are known. Sends
-    /// nothing while the circuit breaker of the provider is open. The request continues in the background if
-    /// the caller stops waiting.
+    /// Returns the vectors of these texts, each of length 1; `dimensions` is their number of dimensions, if it
+    /// is known. Sends nothing while the circuit breaker of the provider is open. The request continues in the
+    /// background if the caller stops waiting.
     ///
     /// # Errors
     /// Returns why the provider returned no vectors in time.

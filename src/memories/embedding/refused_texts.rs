@@ -63,7 +63,7 @@ fn hash_of(choice: &EmbeddingChoice) -> u64 {
     let provider = &choice.provider;
     let mut hasher = DefaultHasher::new();
     (provider.id, &choice.model, choice.base_url_hash()).hash(&mut hasher);
-    // What is detected changes each day, and concerns other models.
+    // The detected facts change every day, and do not concern embedding models.
     let settings = detected_settings::without_detected(provider.settings.clone());
     (&provider.api_key, settings.to_string()).hash(&mut hasher);
     hasher.finish()

@@ -9,7 +9,7 @@ use tavern::macros::bindings::{Bindings, BoundText};
 use tavern::macros::environment::MacroEnvironment;
 use tavern::macros::expansion::expand;
 
-use crate::prompt::cards::example_messages::EXAMPLE_MARK;
+use crate::prompt::cards::example_messages::EXAMPLE_START;
 use crate::prompt::context::{PromptContext, PromptMember};
 use crate::prompt::macro_values::bindings::{member_bindings, speaker_bindings};
 use crate::prompt::macro_values::personas;
@@ -147,8 +147,8 @@ fn expand_field(
     .collect()
 }
 
-/// Wraps a field in the space's prefix and suffix. Each card's examples start with the mark, before
-/// the prefix, because the mark separates the examples of different cards.
+/// Wraps a field in the space's prefix and suffix. The examples of each card start with `<START>`, before the
+/// prefix, so that those of different cards stay separate dialogues.
 fn add_affixes(
     context: &PromptContext,
     world: &MacroEnvironment,
@@ -159,19 +159,19 @@ fn add_affixes(
     if context.card_handling == CardHandlingMode::Swap {
         return body.to_owned();
     }
-    let (mark, body) = match field.name == EXAMPLES.name {
-        true => (format!("{EXAMPLE_MARK}\n"), strip_example_mark(body)),
+    let (separator, body) = match field.name == EXAMPLES.name {
+        true => (format!("{EXAMPLE_START}\n"), strip_example_separator(body)),
         false => (String::new(), body),
     };
     let affix = |text: &str| expand(&text.replace(FIELD_NAME, field.name), own, world);
     let (prefix, suffix) = &context.field_affixes;
-    world.without_variables(|| [&mark, &affix(prefix), body, &affix(suffix)].concat())
+    world.without_variables(|| [&separator, &affix(prefix), body, &affix(suffix)].concat())
 }
 
-fn strip_example_mark(body: &str) -> &str {
-    match body.get(..EXAMPLE_MARK.len()) {
-        Some(mark) if mark.eq_ignore_ascii_case(EXAMPLE_MARK) => {
-            body[EXAMPLE_MARK.len()..].trim_start()
+fn strip_example_separator(body: &str) -> &str {
+    match body.get(..EXAMPLE_START.len()) {
+        Some(separator) if separator.eq_ignore_ascii_case(EXAMPLE_START) => {
+            body[EXAMPLE_START.len()..].trim_start()
         }
         _ => body,
     }

@@ -1,9 +1,9 @@
-//! Splits the example messages of cards into blocks, and a block into its messages. No I/O.
+//! Splits the example messages of cards into dialogues, and a dialogue into its messages. No I/O.
 
-/// Starts a block of example messages.
-pub const EXAMPLE_MARK: &str = "<START>";
+/// Starts an example dialogue.
+pub const EXAMPLE_START: &str = "<START>";
 
-/// A message of a block.
+/// A message of an example dialogue.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ExampleMessage {
     /// Whether the user says it, and not a character.
@@ -11,15 +11,15 @@ pub struct ExampleMessage {
     pub text: String,
 }
 
-/// Splits example messages at their marks, case-insensitively.
+/// Returns the dialogues between the separators, which are case-insensitive. Blank ones are omitted.
 pub fn split(text: &str) -> Vec<&str> {
     let mut blocks = Vec::new();
     let mut from = 0;
     for (at, _) in text.match_indices('<') {
-        let mark = text.get(at..at + EXAMPLE_MARK.len());
-        if mark.is_some_and(|it| it.eq_ignore_ascii_case(EXAMPLE_MARK)) {
+        let separator = text.get(at..at + EXAMPLE_START.len());
+        if separator.is_some_and(|it| it.eq_ignore_ascii_case(EXAMPLE_START)) {
             blocks.push(&text[from..at]);
-            from = at + EXAMPLE_MARK.len();
+            from = at + EXAMPLE_START.len();
         }
     }
     blocks.push(&text[from..]);
@@ -27,9 +27,9 @@ pub fn split(text: &str) -> Vec<&str> {
     blocks
 }
 
-/// Returns the messages of a block: each begins with a line that begins with a name. Lines before the
-/// first one belong to it. Empty if no line begins with a name. The names are removed unless they are
-/// kept, as in groups.
+/// Returns the messages of a dialogue: each begins with a line that begins with a name and a colon. Lines
+/// before the first such line belong to the first message. Returns none if there is no such line. Unless
+/// `keeps_names`, the names are removed.
 pub fn read(
     block: &str,
     (user, characters): (&str, &[&str]),
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_begin_at_marks_of_any_case() {
+    fn dialogues_begin_at_separators_of_any_case() {
         let blocks = split("<START>\nAnn: Hi.\n<start>\n \n<Start>Mina: 1 < 2");
 
         assert_eq!(blocks, ["\nAnn: Hi.\n", "Mina: 1 < 2"]);

@@ -1,4 +1,4 @@
-//! Inserts the texts of cards into a prompt.
+//! Expands the texts of cards, splits their example messages, and inserts blocks at depths of the history.
 
 pub mod card_texts;
 pub mod depth_insertion;

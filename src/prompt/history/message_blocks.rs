@@ -49,7 +49,7 @@ pub fn blocks(
             return None;
         }
         let tokens = match changed {
-            None if line.tokens > 0 => context.token_scale.scale(text, line.tokens),
+            None if line.tokens > 0 => context.token_factors.apply(text, line.tokens),
             _ => count(text),
         };
         let mut block = block(context, line, (text, tokens), count, &mut count_name);
@@ -159,8 +159,8 @@ fn block<'a>(
     }
 }
 
-/// A message is sent under the role with which it was written, unless only those of the speaker are messages
-/// of the assistant.
+/// A message is sent with the role with which it was written. With `SpeakerOnly`, those of other characters are
+/// sent with the role of the user.
 fn role(context: &PromptContext, line: &HistoryLine) -> PromptRole {
     let is_of_other = line.author != context.speaker && !context.is_impersonation();
     match line.role {

@@ -37,7 +37,7 @@ use crate::prompt::loading::{
 use crate::prompt::scripts::prompt_scripts::PromptScripts;
 use crate::prompt::text_completion::templates;
 use crate::prompt::{author_note, space_variable};
-use crate::providers::detected::token_learning;
+use crate::providers::detected::token_calibration;
 use crate::providers::{preset_overrides, provider};
 use crate::regex_scripts::script_cache::ScriptCache;
 use crate::spaces::{membership, space};
@@ -165,7 +165,7 @@ pub async fn load_in_scope(
     // A copilot calls no tools.
     context.accepts_prefill = !calls_tools || context.is_impersonation();
     let id = conversation.id;
-    let limits = context.limits().in_counted_tokens(context.token_scale);
+    let limits = context.limits().in_counted_tokens(context.token_factors);
     let cutoff_seq = request.cutoff_seq;
     let filter = HistoryFilter::new(request.speaker, &memberships, request.reader);
     let history = caches
@@ -226,7 +226,7 @@ pub async fn load_in_scope(
     context.lore = lore_loader::load(db, &context, loader).await?;
     let (indexes, of_space) = (&caches.memories, (&space, memberships.as_slice()));
     // Both may wait for the provider of the embedding model.
-    (context.memories, context.lore.external) = tokio::join!(
+    (context.memories, context.lore.external_activations) = tokio::join!(
         memory_loader::load(pools, indexes, &context, of_space, Some(of_conversation)),
         vector_matches::find(pools, &caches.lore_vectors, &context, &space.settings),
     );
@@ -319,7 +319,7 @@ pub(super) fn empty_context(speaking: &SpeakerContext<'_>, preset: Preset) -> Pr
         history_starts: None,
         summaries: None,
         scripts: PromptScripts::default(),
-        token_scale: token_learning::scale(speaking.provider),
+        token_factors: token_calibration::factors(speaking.provider),
         budget_percent: 100,
         variables: Variables::default(),
         model: speaking.provider.model.clone(),

@@ -1,5 +1,5 @@
-//! The order of lore in a prompt with the default preset and a long history. A preset with another order
-//! needs the whole prompt.
+//! Sorts lore as in a prompt with the default preset and a long history. For another preset, the prompt itself
+//! must be built.
 
 use std::cmp::Reverse;
 
@@ -9,14 +9,15 @@ use tavern::lorebook::scan_result::ActivatedEntry;
 use crate::prompt::author_note::AuthorNote;
 use crate::prompt::cards::depth_insertion::role_rank;
 
-/// Sorts the activated entries of a scan as their texts stand in the prompt. Those of an outlet are last.
+/// Sorts the activated entries of a scan by the position of their texts in the prompt. Those of an outlet are
+/// last.
 pub fn sort(activated: &mut [ActivatedEntry]) {
     let note_depth = AuthorNote::default().depth;
     activated.sort_by_key(|it| rank(&it.position, note_depth));
 }
 
-/// Returns the rank of a position: the part of the prompt, there the higher depth first, and at one depth
-/// the order of roles. The author's note is the last block at its depth.
+/// Returns the rank of a position: by the part of the prompt, then by depth, the highest first, then by role.
+/// The author's note is the last block at its depth.
 fn rank(position: &InsertionPosition, note_depth: usize) -> (u8, Reverse<usize>, u8) {
     const MESSAGES: u8 = 6;
     let part = |part: u8| (part, Reverse(0), 0);

@@ -24,8 +24,8 @@ use crate::prompt::{builder, lore};
 /// The result of a test.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TestedLore {
-    /// In the order in which their texts stand in the prompt. Those that are only inserted by a macro, and
-    /// those without a text, are last.
+    /// In the order of their texts in the prompt. Those that are only inserted by a macro, and those without a
+    /// text, are last.
     pub activated: Vec<ActivatedEntry>,
     pub skipped: Vec<SkippedEntry>,
     /// Problems of the lorebooks, for their authors.
@@ -34,7 +34,7 @@ pub struct TestedLore {
     pub cards: Vec<CharacterId>,
 }
 
-/// A text as if a person had posted it.
+/// A text that is scanned as if a person had posted it.
 #[derive(Clone, Debug)]
 pub struct TestMessage {
     /// `None` if the person is not a member.
@@ -44,7 +44,7 @@ pub struct TestMessage {
 }
 
 /// Adds a lorebook, unless it takes part anyway, and the tested text as the newest message.
-pub fn add(context: &mut PromptContext, book: Lorebook, message: TestMessage) {
+pub fn add_test_input(context: &mut PromptContext, book: Lorebook, message: TestMessage) {
     let books = &mut context.lore.lorebooks;
     if !books.iter().any(|it| it.key == book.key) {
         books.push(book);
@@ -57,7 +57,7 @@ pub fn add(context: &mut PromptContext, book: Lorebook, message: TestMessage) {
     let seq = context.history.last().map_or(0, |it| it.seq) + 1;
     context.history.push(HistoryLine {
         seq,
-        // Of no message.
+        // No message has this id.
         message_id: MessageId(0),
         swipe: 0,
         author: message.author.unwrap_or(MembershipId(0)),
@@ -80,23 +80,23 @@ pub fn add(context: &mut PromptContext, book: Lorebook, message: TestMessage) {
 ///
 /// # Errors
 /// As [`builder::build`].
-pub fn test_in(
+pub fn test_in_prompt(
     context: &PromptContext,
     count: &dyn Fn(&str) -> i64,
 ) -> Result<TestedLore, PromptError> {
     let built = builder::build(context, count)?;
     // The same scan as that of the prompt, because all randomness comes from the context.
-    let scaled = |text: &str| context.token_scale.scale(text, count(text));
-    let lore = lore::activate(context, &mut macro_environment(context), &scaled);
+    let count_for_model = |text: &str| context.token_factors.apply(text, count(text));
+    let lore = lore::activate(context, &mut macro_environment(context), &count_for_model);
     let scan = lore.into_scan().unwrap_or_default();
-    let mut places = HashMap::new();
-    for (place, block) in built.blocks.iter().enumerate() {
+    let mut block_indexes = HashMap::new();
+    for (index, block) in built.blocks.iter().enumerate() {
         if let BlockOrigin::Lore(n) = block.origin {
-            places.entry(n).or_insert(place);
+            block_indexes.entry(n).or_insert(index);
         }
     }
     let mut activated: Vec<_> = scan.activated.iter().cloned().enumerate().collect();
-    activated.sort_by_key(|(n, _)| places.get(n).copied().unwrap_or(usize::MAX));
+    activated.sort_by_key(|(n, _)| block_indexes.get(n).copied().unwrap_or(usize::MAX));
     Ok(TestedLore {
         activated: activated.into_iter().map(|(_, it)| it).collect(),
         cards: built.cards,
@@ -126,7 +126,7 @@ pub fn test_alone(book: Lorebook, text: &str) -> TestedLore {
         speaker: ScanSpeaker::default(),
         trigger: ScanTrigger::Normal,
         timed_effects: &TimedEffects::default(),
-        external: &HashSet::new(),
+        external_activations: &HashSet::new(),
         expand: &str::to_owned,
         count_tokens: &|_| 0,
         seed: 0,

@@ -33,8 +33,8 @@ pub fn expand_in(
     count: &dyn Fn(&str) -> i64,
 ) -> Result<TestedText, InvalidMacro> {
     let mut environment = macro_environment(context);
-    let scaled = |text: &str| context.token_scale.scale(text, count(text));
-    lore::activate(context, &mut environment, &scaled);
+    let count_for_model = |text: &str| context.token_factors.apply(text, count(text));
+    lore::activate(context, &mut environment, &count_for_model);
     let cards = card_texts::expand_cards(context, &environment);
     let of_cards = environment.take_card_use();
     environment.set_field(FIELD);

@@ -102,7 +102,7 @@ fn equal_beginning(block: &RecordedBlock, other: &RecordedBlock) -> i64 {
         tokens::count(&block.text),
         tokens::count(&block.text[..end]),
     );
-    // The tokens of the block are those of its model.
+    // The block states its tokens for the model, so they are divided in the ratio of our own counts.
     block
         .tokens
         .saturating_mul(equal)
@@ -206,6 +206,7 @@ mod tests {
 
         assert_eq!(equal_tokens(&with, &without), 14);
     }
+
     #[test]
     fn no_more_tokens_are_equal_than_the_prompt_has() {
         let completion = SentPrompt {

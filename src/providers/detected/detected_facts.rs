@@ -100,7 +100,7 @@ pub async fn record_completion_server(
     change_settings(db, id, with_server).await
 }
 
-/// Records by how much the estimates of a model's tokens are wrong.
+/// Records the factor by which the estimated tokens of a model must be corrected.
 ///
 /// # Errors
 /// Returns the database error if a statement fails.

@@ -12,13 +12,13 @@ pub const LISTED_WINDOWS: &str = "context_tokens";
 pub const LISTED_AT: &str = "listed_at";
 /// The key of the corrections of token counts, by model.
 pub const TOKEN_CORRECTIONS: &str = "token_corrections";
-/// The key of the tokenizer that an admin has set. It is not detected: the corrections are those of its counts.
+/// The key of the tokenizer that an admin has set. It is not detected; the corrections apply to its counts.
 pub const TOKENIZER: &str = "tokenizer";
 /// The maximum number of models about which one kind of fact is recorded.
 const MAX_MODELS: usize = 50;
 
-/// Returns new settings of a provider with what its list of models has stated, and what its replies have
-/// shown about its tokenizer.
+/// Returns new settings of a provider with what its list of models has stated, and with the corrections of
+/// token counts, if the tokenizer is the same.
 pub fn keep_listed(present: &Value, mut new: Value) -> Value {
     let has_same_tokenizer = present[TOKENIZER] == new[TOKENIZER];
     let keys = [

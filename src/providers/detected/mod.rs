@@ -3,4 +3,4 @@
 pub mod detected_facts;
 pub mod detected_settings;
 pub mod model_lists;
-pub mod token_learning;
+pub mod token_calibration;

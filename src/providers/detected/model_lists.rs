@@ -64,30 +64,34 @@ pub async fn run_refresh(db: Db, models: ProviderFactory, clock: Clock, shutdown
             () = shutdown.draining.cancelled() => return,
             _ = ticks.tick() => {}
         }
-        if let Err(error) = refresh_old(&db, &models, clock.now()).await {
-            tracing::warn!(%error, "failed to find old lists of models: {error}");
+        if let Err(error) = refresh_stale_lists(&db, &models, clock.now()).await {
+            tracing::warn!(%error, "failed to load the providers whose lists of models are old: {error}");
         }
     }
 }
 
-/// Reads the lists that are older than a day. A list that was never read stays unread: its provider may be
-/// unfinished.
+/// Reads the lists that are older than a day. A list that was never read is not read: its provider may not be
+/// fully configured.
 ///
 /// # Errors
 /// Returns an error if the providers cannot be loaded.
-pub async fn refresh_old(db: &Db, models: &ProviderFactory, now: Timestamp) -> Result<(), DbErr> {
+pub async fn refresh_stale_lists(
+    db: &Db,
+    models: &ProviderFactory,
+    now: Timestamp,
+) -> Result<(), DbErr> {
     for row in provider::list_all(db.reader()).await? {
-        if !is_old(&row, now) {
+        if !is_stale(&row, now) {
             continue;
         }
         if let Err(error) = load(db, models, &row, now).await {
-            tracing::debug!(%error, "provider {} lists no models: {error}", row.id);
+            tracing::debug!(%error, "failed to read the list of models of provider {}: {error}", row.id);
         }
     }
     Ok(())
 }
 
-fn is_old(row: &provider::Model, now: Timestamp) -> bool {
+fn is_stale(row: &provider::Model, now: Timestamp) -> bool {
     let read_at = row.settings[DETECTED][LISTED_AT].as_i64();
     let is_used = !row.disabled && row.kind != ProviderKind::Demo;
     is_used && read_at.is_some_and(|it| now.0 - it >= MAX_AGE_MS)

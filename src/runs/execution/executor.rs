@@ -24,7 +24,7 @@ use tokio::time::Instant;
 use crate::conversations::message;
 use crate::memories::memory;
 use crate::providers::detected::detected_facts;
-use crate::providers::detected::token_learning::ReportedTokens;
+use crate::providers::detected::token_calibration::ReportedTokens;
 use crate::runs::execution::agent_host::{RunHost, RunProgress};
 use crate::runs::execution::chunk_sink;
 use crate::runs::execution::director::speaker_choice;
@@ -42,9 +42,9 @@ use crate::runs::scheduling::versions::continued_metadata;
 use crate::runs::services::RunServices;
 use crate::runs::store::run;
 
-/// The share of the context window for a second prompt after a provider has refused the first one as too
-/// long, in percent.
-const SHORTER_PERCENT: i64 = 80;
+/// The share of the token limit for a second prompt, after a provider has refused the first one as too long,
+/// in percent.
+const RETRY_BUDGET_PERCENT: i64 = 80;
 
 /// Executes a run that this node has claimed. A panic fails the run, not the worker.
 pub async fn execute(context: RunServices, claimed: ClaimedRun, lease: RunLease) {
@@ -111,12 +111,12 @@ async fn generate_reply(
     let (mut outcome, mut receipts) = stream_reply(context, run, lease, &mut prepared).await;
     if receipts.is_empty()
         && is_too_long(&outcome)
-        && let Ok(shorter) = prepare(state, SHORTER_PERCENT).await
+        && let Ok(shorter) = prepare(state, RETRY_BUDGET_PERCENT).await
     {
         prepared = shorter;
         (outcome, receipts) = stream_reply(context, run, lease, &mut prepared).await;
     }
-    learn_tokens(context, &prepared, &outcome).await;
+    calibrate_tokens(context, &prepared, &outcome).await;
     let mut sent = prepared.sent;
     let refusals = prepared.request.found_refusals.get();
     if !refusals.is_empty() {
@@ -156,15 +156,19 @@ async fn generate_reply(
     }
 }
 
-/// Returns whether the provider refused the prompt as too long before it answered anything.
+/// Returns whether the provider refused the prompt as too long before it returned any text.
 fn is_too_long(outcome: &GenerationOutcome) -> bool {
     matches!(outcome, GenerationOutcome::Failed { failure, text, usage: None }
         if failure.code == FailureCode::ContextOverflow && text.is_empty())
 }
 
-/// Compares the estimated tokens of a prompt with those that the provider reports. Prompts with pictures
-/// or tools, which may be sent several times, are left out.
-async fn learn_tokens(context: &RunServices, prepared: &PreparedRun, outcome: &GenerationOutcome) {
+/// Compares the estimated tokens of a prompt with those that the provider reports. Skips prompts with pictures,
+/// and those with tools, which may be sent several times.
+async fn calibrate_tokens(
+    context: &RunServices,
+    prepared: &PreparedRun,
+    outcome: &GenerationOutcome,
+) {
     let GenerationOutcome::Succeeded {
         usage: Some(usage), ..
     } = outcome
@@ -185,14 +189,15 @@ async fn learn_tokens(context: &RunServices, prepared: &PreparedRun, outcome: &G
         estimated: prepared.estimated_tokens,
         correction,
     };
-    let (learning, provider) = (&context.models.token_learning, prepared.provider_id);
-    let Some(learned) = learning.observe(provider, &request.model, tokens) else {
+    let (calibration, provider) = (&context.models.token_calibration, prepared.provider_id);
+    let Some(new_correction) = calibration.observe(provider, &request.model, tokens) else {
         return;
     };
     let db = &context.db;
-    let recorded = detected_facts::record_token_correction(db, provider, &request.model, learned);
+    let recorded =
+        detected_facts::record_token_correction(db, provider, &request.model, new_correction);
     if let Err(error) = recorded.await {
-        tracing::warn!(%error, "failed to record how a model counts tokens: {error}");
+        tracing::warn!(%error, "failed to record the token correction of a model: {error}");
     }
 }
 

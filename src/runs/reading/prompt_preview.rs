@@ -38,7 +38,7 @@ pub async fn load_context(
     Ok(prompt.filter(|it| it.find_speaker().is_some()))
 }
 
-/// A lorebook and the text on which it is tested.
+/// A lorebook, and the text with which it is tested.
 #[derive(Clone, Debug)]
 pub struct LoreTest<'a> {
     pub book: Lorebook,
@@ -58,10 +58,10 @@ pub async fn load_lore_test(
     let Some(mut prompt) = load_context(context, conversation, speaking).await? else {
         return Ok(None);
     };
-    lore_test::add(&mut prompt, test.book, test.message);
+    lore_test::add_test_input(&mut prompt, test.book, test.message);
     let vectors = &context.prompt_caches.lore_vectors;
-    let external = vector_matches::find(&context.db, vectors, &prompt, test.settings);
-    prompt.lore.external = external.await;
+    let matches = vector_matches::find(&context.db, vectors, &prompt, test.settings);
+    prompt.lore.external_activations = matches.await;
     Ok(Some(prompt))
 }
 
@@ -85,7 +85,7 @@ pub async fn load(
         return Ok(None);
     };
     let row = preset_overrides::apply(&row, &prompt.preset).into_owned();
-    // Without a provider, the preview shows no prefill.
+    // If the provider cannot be created, the preview contains no prefill.
     match context.models.create(&row) {
         Ok(provider) => prefill::apply_provider(&mut prompt, provider.as_ref()),
         Err(_) => prompt.accepts_prefill = false,

@@ -357,8 +357,8 @@ fn a_post_keeps_a_resumed_forced_run_of_a_speaker_who_became_an_observer() {
     assert_eq!(queued.reason, run::RunReason::Resume);
 }
 
-/// A sequence that the property test found: the mentioned person would have got the slot of a forced run
-/// for which the director had not chosen a speaker yet.
+/// A sequence that the property test found: the mentioned person got the slot of a forced run for which the
+/// director had not chosen a speaker yet.
 #[test]
 fn a_mentioned_person_is_not_forced_to_speak() {
     let mut test = PropertyTest::new(1);

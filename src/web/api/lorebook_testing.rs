@@ -1,4 +1,4 @@
-//! The endpoint that tests a lorebook on a text, alone or with all lorebooks of a conversation.
+//! The endpoint that tests a lorebook with a text, alone or together with all lorebooks of a conversation.
 
 use actix_web::web::{Data, Json, Path};
 use base::ids::{ConversationId, LorebookEntryId, LorebookId, MembershipId};
@@ -47,8 +47,8 @@ pub struct LorebookTestRequest {
 #[derive(Serialize, ToSchema)]
 #[schema(as = LoreTried)]
 pub struct LorebookTestResult {
-    /// In the order in which their texts stand in the prompt; entries that only a macro inserts are last.
-    /// In a conversation also those of the other lorebooks.
+    /// In the order of their texts in the prompt; entries that only a macro inserts are last. In a
+    /// conversation, includes the entries of its other lorebooks.
     pub fired: Vec<TestedActiveEntry>,
     /// Only entries of this lorebook.
     pub not_fired: Vec<TestedEntry>,
@@ -85,7 +85,7 @@ pub struct TestedActiveEntry {
     pub order: i64,
 }
 
-/// Where the text of an entry stands in the prompt.
+/// The position of the text of an entry in the prompt.
 #[derive(Serialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[schema(as = LorePosition)]
@@ -130,8 +130,8 @@ impl From<InsertionPosition> for TestedPosition {
     }
 }
 
-/// Tests a lorebook on a text: which entries are activated, where their texts stand in the prompt, and why
-/// the others are not activated. Nothing is stored.
+/// Tests a lorebook with a text: which entries are activated, where their texts are in the prompt, and why the
+/// others are not activated. Nothing is stored.
 ///
 /// In a conversation this requires the permission to see its prompts.
 #[utoipa::path(
@@ -161,7 +161,7 @@ pub async fn test(
     let book = active_lorebooks::to_lorebook(&found, LorebookSource::Space, entries);
     let tested = match (body.conversation_id, body.speaker_id) {
         (Some(conversation), speaker) => {
-            test_in(&app, &caller, (conversation, speaker), book, body.text).await?
+            test_in_conversation(&app, &caller, (conversation, speaker), book, body.text).await?
         }
         (None, None) => {
             let work = move || LorebookTestResult::new(lore_test::test_alone(book, &body.text));
@@ -177,7 +177,7 @@ pub async fn test(
 }
 
 /// Tests a lorebook in a conversation, where it also takes part if it is not linked.
-async fn test_in(
+async fn test_in_conversation(
     app: &App,
     caller: &CurrentUser,
     (conversation, speaker): (ConversationId, Option<MembershipId>),
@@ -202,7 +202,7 @@ async fn test_in(
     };
     let context = prompt_preview::load_lore_test(services, conversation, speaking, test);
     let context = context.await?.ok_or_else(prompts::no_speaker)?;
-    let work = move || lore_test::test_in(&context, &tokens::count);
+    let work = move || lore_test::test_in_prompt(&context, &tokens::count);
     let tested = services.shutdown.main().spawn_blocking(work).await;
     let tested = tested.map_err(ApiError::internal)?;
     let mut tested = tested.map_err(|error| ApiError::new(422, error.code(), error.to_string()))?;
@@ -231,7 +231,7 @@ impl LorebookTestResult {
         }
     }
 
-    /// Removes text of the cards.
+    /// Removes the texts that come from cards.
     fn withhold(&mut self) {
         // An entry without an id belongs to a card's embedded lorebook.
         let of_cards = self.fired.iter_mut();

@@ -69,7 +69,8 @@ pub struct PromptView {
     /// The text of a text completion; null also if a part of it is withheld.
     pub text: Option<String>,
     /// How the roles of the messages are arranged for the model: `native`, `merge_consecutive`,
-    /// `no_system_after_first` or `strict_alternation`; null: the API has one order, or the prompt is text.
+    /// `no_system_after_first` or `strict_alternation`; null: the API accepts only one arrangement, or the
+    /// prompt is one text.
     pub role_handling: Option<RoleHandling>,
     /// The texts that end the reply. Empty if they are withheld.
     pub stop: StopStrings,

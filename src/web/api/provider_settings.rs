@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use base::display_name;
 use llm::compatibility::role_handling::{RoleHandling, SystemRole};
-use llm::compatibility::token_scale::Tokenizer;
+use llm::compatibility::token_factors::Tokenizer;
 use llm::compatibility::{extra_body, request_headers};
 use llm::provider_options::{Prefill, ReasoningEffort, StreamOptions};
 use llm::text_completion::completion_api::{CompletionApi, ProviderMode};
@@ -86,11 +86,11 @@ pub struct KnownProviderSettings {
     /// The API that gets the text; by default the one that a test of the provider detects.
     #[serde(rename = "text_completion_api")]
     _text_completion_api: Option<CompletionApi>,
-    /// The tokenizer of the models, whose counts are estimated; by default that of the family of each model.
+    /// The tokenizer for which tokens are estimated; by default, the name of each model determines it.
     #[serde(rename = "tokenizer")]
     _tokenizer: Option<Tokenizer>,
-    /// The tokens of a text, as a multiple of those of the tokenizer o200k; null: by the tokenizer, corrected
-    /// by what the provider reports.
+    /// The number of tokens of a text, as a multiple of its tokens in `o200k_base`; null: estimated for the
+    /// tokenizer and corrected by what the provider reports.
     #[schema(minimum = 0.5, maximum = 5)]
     token_factor: Option<f64>,
     /// Fields that are merged into the body of every request: objects are merged, `null` removes a
@@ -195,7 +195,7 @@ pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
     }
     let mut headers = headers.iter();
     if let Some(message) =
-        headers.find_map(|(name, value)| request_headers::problem(name, value.as_deref()))
+        headers.find_map(|(name, value)| request_headers::find_problem(name, value.as_deref()))
     {
         return Err(ApiError::invalid_value("settings.extra_headers", message));
     }

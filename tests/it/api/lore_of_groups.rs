@@ -1,4 +1,4 @@
-//! Tests of the lorebooks of several characters: whose books take part in a prompt.
+//! Tests of the lorebooks of several characters: which of them take part in a prompt.
 
 use serde_json::{Value, json};
 
@@ -52,7 +52,7 @@ impl LoreGroup {
         }
     }
 
-    async fn open_usual(backend: TestBackend, mode: &str) -> Self {
+    async fn open_default(backend: TestBackend, mode: &str) -> Self {
         let cards = [
             card("Ada", "Ada's", "{{char}} counts gulls."),
             card("Cid", "Cid's", "{{char}} feeds gulls."),
@@ -94,8 +94,8 @@ impl LoreGroup {
 }
 
 on_both! {
-    async fn joined_cards_bring_the_lorebooks_of_all_included_members(backend) {
-        let group = LoreGroup::open_usual(backend, "append").await;
+    async fn joined_cards_add_the_lorebooks_of_all_included_members(backend) {
+        let group = LoreGroup::open_default(backend, "append").await;
         let linked = group.create_book("Tides", "Gulls follow the tide.").await;
         group.link(1, &[linked]).await;
 
@@ -107,22 +107,22 @@ on_both! {
     }
 
     async fn the_lorebooks_of_muted_members_take_part_if_their_cards_are_joined(backend) {
-        let group = LoreGroup::open_usual(backend, "append_disabled").await;
+        let group = LoreGroup::open_default(backend, "append_disabled").await;
 
         assert_eq!(group.books(0).await, ["Dot's", "Cid's", "Ada's"]);
         group.app.close().await;
     }
 
-    async fn swapped_cards_bring_only_the_lorebooks_of_the_speaker(backend) {
-        let group = LoreGroup::open_usual(backend, "swap").await;
+    async fn swapped_cards_add_only_the_lorebooks_of_the_speaker(backend) {
+        let group = LoreGroup::open_default(backend, "swap").await;
 
         assert_eq!(group.books(0).await, ["Ada's"]);
         assert_eq!(group.books(1).await, ["Cid's"]);
         group.app.close().await;
     }
 
-    async fn lore_of_another_member_speaks_about_the_speaker(backend) {
-        let group = LoreGroup::open_usual(backend, "append").await;
+    async fn char_means_the_speaker_in_the_lore_of_another_member(backend) {
+        let group = LoreGroup::open_default(backend, "append").await;
 
         let messages = group.preview(0).await["messages"].to_string();
 

@@ -1,4 +1,4 @@
-//! Tests of the test of a lorebook: the order of the entries, and all lorebooks of a conversation.
+//! Tests of the lorebook tester: the order of the entries, and the use of all lorebooks of a conversation.
 
 use serde_json::{Value, json};
 

@@ -16,7 +16,8 @@ fn script(find: &str, replace: &str, place: i64, display: bool, prompt: bool) ->
     })
 }
 
-/// A space with Ada, whose card has a script of each kind; returns the character's path and membership.
+/// Opens a space with Ada, whose card has a script of each kind; also returns the path of the character and the
+/// id of her membership.
 async fn open(backend: TestBackend) -> (TestSpace, String, i64) {
     let space = TestSpace::open(backend, json!({}), &[]).await;
     let scripts = [
@@ -44,8 +45,8 @@ async fn open(backend: TestBackend) -> (TestSpace, String, i64) {
     (space, path, id(&ada))
 }
 
-/// Posts a text, which is answered with "The lamp is lit."; returns both messages.
-async fn say(space: &TestSpace, text: &str) -> [Value; 2] {
+/// Posts a text, to which the model replies "The lamp is lit."; returns both messages.
+async fn post_and_reply(space: &TestSpace, text: &str) -> [Value; 2] {
     space.upstream.next(ResponseScript::say("The lamp is lit."));
     space.post(text).await;
     space.settle().await;
@@ -70,13 +71,13 @@ fn newest_request(space: &TestSpace) -> String {
 on_both! {
     async fn scripts_change_replies_prompts_and_what_is_shown_once_they_are_allowed(backend) {
         let (space, card, _) = open(backend).await;
-        let [post, reply] = say(&space, "Does it rain in the harbor?").await;
+        let [post, reply] = post_and_reply(&space, "Does it rain in the harbor?").await;
         assert_eq!(reply["content"], "The lamp is lit.");
         assert!(post["html"].as_str().unwrap().contains("rain"), "{post}");
         assert!(newest_request(&space).contains("harbor"));
 
         allow(&space.person, &card).await;
-        let [post, reply] = say(&space, "And now, does it rain in the harbor?").await;
+        let [post, reply] = post_and_reply(&space, "And now, does it rain in the harbor?").await;
 
         assert_eq!(reply["content"], "The lantern is lit.");
         assert_eq!(reply["metadata"]["unscripted"], "The lamp is lit.");
@@ -97,7 +98,7 @@ on_both! {
         let off = json!({"settings": {"regex_scripts_off": {"membership_ids": [ada]}}});
         expect(200, space.person.patch(&path, off).await);
 
-        let [post, reply] = say(&space, "Does it rain in the harbor?").await;
+        let [post, reply] = post_and_reply(&space, "Does it rain in the harbor?").await;
 
         assert_eq!(reply["content"], "The lamp is lit.");
         assert!(!post["html"].as_str().unwrap().contains("snow"), "{post}");

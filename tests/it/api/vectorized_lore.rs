@@ -13,7 +13,7 @@ const OCEAN: &str = "The ocean floods the road.";
 
 /// A space with a speaker and a linked lorebook.
 struct VectorizedLore {
-    it: EmbeddingFixture,
+    fixture: EmbeddingFixture,
     speaker: i64,
 }
 
@@ -28,31 +28,25 @@ impl VectorizedLore {
 
     /// `options`: the settings of the provider.
     async fn open_with(backend: TestBackend, options: Value, entries: Value) -> Self {
-        let it = EmbeddingFixture::open_with(backend, options).await;
-        let card = it.owner.create_character("Ada", None).await;
-        let speaker = id(&it.owner.add_character(&it.space, &card).await);
+        let fixture = EmbeddingFixture::open_with(backend, options).await;
+        let card = fixture.owner.create_character("Ada", None).await;
+        let speaker = id(&fixture.owner.add_character(&fixture.space, &card).await);
         let book = json!({"name": "Harbor", "entries": entries});
-        let book = expect(201, it.owner.post("/api/lorebooks", book).await);
-        let path = format!("/api/spaces/{}/lorebooks", id(&it.space));
+        let book = expect(201, fixture.owner.post("/api/lorebooks", book).await);
+        let path = format!("/api/spaces/{}/lorebooks", id(&fixture.space));
         let links = json!({"lorebook_ids": [id(&book)]});
-        expect(200, it.owner.put(&path, links).await);
-        expect(
-            200,
-            it.owner
-                .patch(
-                    &format!("/api/spaces/{}", id(&it.space)),
-                    json!({"reply_order": "manual"}),
-                )
-                .await,
-        );
-        Self { it, speaker }
+        expect(200, fixture.owner.put(&path, links).await);
+        let path = format!("/api/spaces/{}", id(&fixture.space));
+        let rules = json!({"reply_order": "manual"});
+        expect(200, fixture.owner.patch(&path, rules).await);
+        Self { fixture, speaker }
     }
 
     async fn post(&self, text: &str) {
         let posted = self
-            .it
+            .fixture
             .owner
-            .post_message(root_of(&self.it.space), text, None);
+            .post_message(root_of(&self.fixture.space), text, None);
         expect(201, posted.await);
     }
 
@@ -60,10 +54,10 @@ impl VectorizedLore {
     async fn activated(&self) -> Vec<String> {
         let path = format!(
             "/api/conversations/{}/prompt?speaker_id={}",
-            root_of(&self.it.space),
+            root_of(&self.fixture.space),
             self.speaker
         );
-        let prompt = expect(200, self.it.owner.get(&path).await);
+        let prompt = expect(200, self.fixture.owner.get(&path).await);
         let entries = prompt["lore"].as_array().unwrap().iter();
         let text = |it: &Value, field: &str| it[field].as_str().unwrap().to_owned();
         entries
@@ -73,8 +67,8 @@ impl VectorizedLore {
 
     /// Returns how often a content was sent to the provider of the embedding model.
     fn n_sent(&self, content: &str) -> usize {
-        let requests = 0..self.it.server.n_requests();
-        let texts = requests.flat_map(|n| self.it.server.texts(n));
+        let requests = 0..self.fixture.server.n_requests();
+        let texts = requests.flat_map(|n| self.fixture.server.texts(n));
         texts.filter(|it| it == content).count()
     }
 }
@@ -86,7 +80,7 @@ on_both! {
         lore.post("My dog sleeps.").await;
 
         assert_eq!(lore.activated().await, [format!("{HOUND}: vectorized")]);
-        lore.it.app.close().await;
+        lore.fixture.app.close().await;
     }
 }
 
@@ -100,46 +94,46 @@ on_sqlite! {
 
         assert_eq!(lore.activated().await.len(), 1);
         assert_eq!(lore.n_sent(HOUND), 1);
-        lore.it.app.close().await;
+        lore.fixture.app.close().await;
     }
 
     async fn without_an_embedding_model_the_keys_alone_count(backend) {
         let lore = VectorizedLore::open(backend, json!([entry(HOUND, true)])).await;
-        lore.it.change_settings(json!({})).await;
+        lore.fixture.change_settings(json!({})).await;
         lore.post("My dog sleeps.").await;
 
         assert_eq!(lore.activated().await, Vec::<String>::new());
         lore.post("A canary sings.").await;
         assert_eq!(lore.activated().await, [format!("{HOUND}: key: canary")]);
-        assert_eq!(lore.it.server.n_requests(), 0);
-        lore.it.app.close().await;
+        assert_eq!(lore.fixture.server.n_requests(), 0);
+        lore.fixture.app.close().await;
     }
 
     async fn a_failure_of_the_embedding_model_leaves_the_keys(backend) {
         let lore = VectorizedLore::open(backend, json!([entry(HOUND, true), entry("A kennel.", false)])).await;
-        lore.it.server.answer(EmbeddingAnswer::Status(500));
+        lore.fixture.server.answer(EmbeddingAnswer::Status(500));
         lore.post("My dog and a canary.").await;
 
         let mut activated = lore.activated().await;
 
         activated.sort();
         assert_eq!(activated, [format!("{HOUND}: key: canary"), "A kennel.: key: canary".to_owned()]);
-        lore.it.app.close().await;
+        lore.fixture.app.close().await;
     }
 
     async fn a_model_that_does_not_answer_leaves_the_keys(backend) {
         let lore = VectorizedLore::open(backend, json!([entry(HOUND, true)])).await;
-        lore.it.server.answer(EmbeddingAnswer::Hang);
+        lore.fixture.server.answer(EmbeddingAnswer::Hang);
         lore.post("My dog and a canary.").await;
 
         assert_eq!(lore.activated().await, [format!("{HOUND}: key: canary")]);
-        lore.it.app.close().await;
+        lore.fixture.app.close().await;
     }
 
     async fn a_content_that_the_model_refuses_does_not_affect_others(backend) {
         let long = format!("{HOUND} {}", "It barks. ".repeat(20));
         let lore = VectorizedLore::open(backend, json!([entry(&long, true), entry(HOUND, true)])).await;
-        lore.it.server.answer(EmbeddingAnswer::RefuseLonger(100));
+        lore.fixture.server.answer(EmbeddingAnswer::RefuseLonger(100));
         lore.post("My dog sleeps.").await;
         assert_eq!(lore.activated().await, [format!("{HOUND}: vectorized")]);
         let n_sent = lore.n_sent(long.trim());
@@ -149,7 +143,7 @@ on_sqlite! {
         assert_eq!(lore.activated().await, [format!("{HOUND}: vectorized")]);
         assert_eq!(lore.n_sent(long.trim()), n_sent, "a refused content was sent again");
         assert!(n_sent > 0);
-        lore.it.app.close().await;
+        lore.fixture.app.close().await;
     }
 
     async fn at_most_five_entries_are_activated_by_their_meaning(backend) {
@@ -159,29 +153,29 @@ on_sqlite! {
         lore.post("My dog sleeps.").await;
 
         assert_eq!(lore.activated().await.len(), 5);
-        lore.it.app.close().await;
+        lore.fixture.app.close().await;
     }
 
     async fn the_threshold_of_the_memory_applies_to_entries(backend) {
         let lore = VectorizedLore::open(backend, json!([entry(HOUND, true)])).await;
-        let chosen = json!({"provider_id": id(&lore.it.provider), "model": "narrow"});
-        lore.it.change_settings(json!({"memory": {"embedding": chosen, "threshold": 1.0}})).await;
+        let chosen = json!({"provider_id": id(&lore.fixture.provider), "model": "narrow"});
+        lore.fixture.change_settings(json!({"memory": {"embedding": chosen, "threshold": 1.0}})).await;
         lore.post("My dog watches the sea.").await;
 
         assert_eq!(lore.activated().await, Vec::<String>::new());
-        lore.it.app.close().await;
+        lore.fixture.app.close().await;
     }
 
     async fn a_test_of_a_lorebook_in_a_conversation_shows_vectorized_entries(backend) {
         let lore = VectorizedLore::open(backend, json!([])).await;
         let book = json!({"name": "New", "entries": [entry(HOUND, true), entry(OCEAN, true)]});
-        let book = expect(201, lore.it.owner.post("/api/lorebooks", book).await);
-        let request = json!({"text": "My dog sleeps.", "conversation_id": root_of(&lore.it.space), "speaker_id": lore.speaker});
+        let book = expect(201, lore.fixture.owner.post("/api/lorebooks", book).await);
+        let request = json!({"text": "My dog sleeps.", "conversation_id": root_of(&lore.fixture.space), "speaker_id": lore.speaker});
 
-        let result = expect(200, lore.it.owner.post(&format!("/api/lorebooks/{}/test", id(&book)), request).await);
+        let result = expect(200, lore.fixture.owner.post(&format!("/api/lorebooks/{}/test", id(&book)), request).await);
 
         assert_eq!(result["fired"][0]["because"], "vectorized");
         assert_eq!(result["not_fired"][0]["name"], OCEAN);
-        lore.it.app.close().await;
+        lore.fixture.app.close().await;
     }
 }

@@ -1,5 +1,5 @@
-//! A room of four characters and three people plays a hundred turns on each of seven APIs that refuse what
-//! the real ones refuse.
+//! Tests that a group space with four characters and three people can take a hundred turns on each of seven
+//! fake APIs, which reject the same requests as the real ones.
 
 use std::sync::Arc;
 
@@ -23,39 +23,39 @@ use crate::support::test_resolver::TestResolver;
 const N_TURNS: usize = 100;
 
 /// An API, the provider that is created for it, and how it replies.
-struct Stage {
+struct ApiCase {
     api: StrictApi,
     kind: ProviderKind,
     provider: fn(&FakeProvider) -> Value,
     reply: fn() -> ResponseScript,
 }
 
-const STAGES: [Stage; 7] = [
-    Stage {
+const API_CASES: [ApiCase; 7] = [
+    ApiCase {
         api: OPENAI,
         kind: ProviderKind::Openai,
         provider: |it| json!({"kind": "openai", "base_url": it.base_url(), "model": "gpt-5.1"}),
         reply: || ResponseScript::say("The lamp is lit."),
     },
-    Stage {
+    ApiCase {
         api: ANTHROPIC,
         kind: ProviderKind::Anthropic,
         provider: |it| json!({"kind": "anthropic", "base_url": it.origin(), "model": "claude-sonnet-4-5"}),
         reply: || hello(ProviderKind::Anthropic),
     },
-    Stage {
+    ApiCase {
         api: GEMINI,
         kind: ProviderKind::Gemini,
         provider: |it| json!({"kind": "gemini", "base_url": it.origin(), "model": "gemini-2.5-flash"}),
         reply: || hello(ProviderKind::Gemini),
     },
-    Stage {
+    ApiCase {
         api: OLLAMA,
         kind: ProviderKind::Ollama,
         provider: |it| json!({"kind": "ollama", "base_url": it.origin(), "model": "gemma3"}),
         reply: || hello(ProviderKind::Ollama),
     },
-    Stage {
+    ApiCase {
         api: LLAMA_CPP,
         kind: ProviderKind::OpenaiCompatible,
         provider: |it| text_provider(it, "llama_cpp"),
@@ -66,7 +66,7 @@ const STAGES: [Stage; 7] = [
             )
         },
     },
-    Stage {
+    ApiCase {
         api: KOBOLD_CPP,
         kind: ProviderKind::OpenaiCompatible,
         provider: |it| text_provider(it, "koboldcpp"),
@@ -77,7 +77,7 @@ const STAGES: [Stage; 7] = [
             )
         },
     },
-    Stage {
+    ApiCase {
         api: MISTRAL,
         kind: ProviderKind::OpenaiCompatible,
         provider: |it| {
@@ -106,7 +106,7 @@ fn text_provider(upstream: &FakeProvider, api: &str) -> Value {
     json!({"base_url": upstream.base_url(), "model": "my-llama-3-8b", "settings": settings})
 }
 
-/// The card of a character with everything that enters a prompt.
+/// Returns a card with all fields that enter a prompt.
 fn card(name: &str) -> Value {
     json!({"card": {"spec": "chara_card_v2", "spec_version": "2.0", "data": {
         "name": name, "description": format!("{{{{char}}}} keeps room {} of the inn.", name.len()),
@@ -120,13 +120,13 @@ fn card(name: &str) -> Value {
     }}})
 }
 
-struct Room {
+struct GroupSpace {
     people: Vec<HttpClient>,
     characters: Vec<i64>,
     space: i64,
 }
 
-impl Room {
+impl GroupSpace {
     async fn open(app: &TestApp) -> Self {
         let ann = app.admin().await;
         let preset = json!({
@@ -159,7 +159,7 @@ impl Room {
         }
     }
 
-    async fn conversation(&self, title: &str) -> i64 {
+    async fn create_conversation(&self, title: &str) -> i64 {
         let path = format!("/api/spaces/{}/conversations", self.space);
         id(&expect(
             201,
@@ -167,8 +167,8 @@ impl Room {
         ))
     }
 
-    /// Plays one turn; returns how the run has ended.
-    async fn turn(&self, conversation: i64, n: usize) -> Value {
+    /// Takes one turn, and returns its run after it has ended.
+    async fn take_turn(&self, conversation: i64, n: usize) -> Value {
         let ann = &self.people[0];
         if n.is_multiple_of(3) {
             let text = format!("Turn {n}: who lights the lamp?");
@@ -178,7 +178,7 @@ impl Room {
         let speaker = self.characters[n % 4];
         let path = format!("/api/conversations/{conversation}");
         let started = match n {
-            // After a message of a person nothing can be continued.
+            // A message of a person cannot be continued.
             _ if n < 5 || n.is_multiple_of(3) => ann.generate(conversation, Some(speaker)).await,
             _ if n % 10 == 5 => ann.post(&format!("{path}/continue"), json!({})).await,
             _ if n % 10 == 8 => ann.post(&format!("{path}/regenerate"), json!({})).await,
@@ -196,42 +196,42 @@ impl Room {
 }
 
 on_sqlite! {
-    async fn a_room_plays_a_hundred_turns_on_each_api_without_a_refusal(backend) {
-        play(backend).await;
+    async fn a_group_space_takes_a_hundred_turns_on_each_api_without_a_refusal(backend) {
+        take_turns(backend).await;
     }
 }
 
-async fn play(backend: TestBackend) {
+async fn take_turns(backend: TestBackend) {
     let names = TestResolver::new(&[("api.mistral.ai", &["127.0.0.1"])]);
     let app = TestApp::start_with_resolver(backend, &[], names).await;
-    let room = Room::open(&app).await;
-    let ann = &room.people[0];
-    for stage in STAGES {
-        let name = stage.api.name;
+    let group = GroupSpace::open(&app).await;
+    let ann = &group.people[0];
+    for case in API_CASES {
+        let name = case.api.name;
         let upstream = FakeProvider::start().await;
         let refusals: Arc<Mutex<Vec<String>>> = Arc::default();
         let log = refusals.clone();
-        upstream.answer_with(move |body| match (stage.api.check)(body) {
-            Ok(()) => (stage.reply)(),
+        upstream.answer_with(move |body| match (case.api.check)(body) {
+            Ok(()) => (case.reply)(),
             Err(reason) => {
                 log.lock().push(format!("{reason}: {body}"));
-                error_response(stage.kind, 400, &reason)
+                error_response(case.kind, 400, &reason)
             }
         });
-        let mut provider = (stage.provider)(&upstream);
+        let mut provider = (case.provider)(&upstream);
         provider["name"] = json!(name);
         provider["is_default"] = json!(true);
         provider["api_key"] = json!("sk-test");
         expect(201, ann.post("/api/providers", provider).await);
-        let conversation = room.conversation(name).await;
+        let conversation = group.create_conversation(name).await;
 
         for n in 0..N_TURNS {
-            let run = room.turn(conversation, n).await;
+            let run = group.take_turn(conversation, n).await;
             assert_eq!(refusals.lock().first(), None, "{name}, turn {n}");
             assert_eq!(run["status"], "succeeded", "{name}, turn {n}: {run}");
         }
 
-        // The memories of the room ask, too.
+        // The maintenance of memories also sends requests.
         assert!(upstream.n_requests() >= N_TURNS, "{name}");
     }
     app.close().await;

@@ -1,9 +1,9 @@
-//! The rules of seven APIs for requests: which fields exist, which values are allowed, and in which order
-//! roles stand. Each returns why the real API would refuse a request.
+//! The rules of seven APIs for requests: which fields exist, which values are allowed, and in which order the
+//! roles must be. Each check returns why the real API would reject a request.
 
 use serde_json::Value;
 
-/// An API with the name of its provider and its rules.
+/// An API: the name of its provider, and the check of a request.
 pub struct StrictApi {
     pub name: &'static str,
     pub check: fn(&Value) -> Result<(), String>,
@@ -222,7 +222,7 @@ fn kobold_cpp(body: &Value) -> Result<(), String> {
     prompt(body)
 }
 
-/// The chat completions of a local server, with which it maintains memories.
+/// Checks a chat completion for a local server: those requests maintain memories.
 fn local_chat(body: &Value) -> Result<(), String> {
     for message in list(body, "messages")? {
         only(message, "role content tool_calls tool_call_id")?;
@@ -231,7 +231,7 @@ fn local_chat(body: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// A text prompt ends with the name of the speaker, or with the text to continue.
+/// Checks that a text prompt ends with the name of the speaker, or with the text to continue.
 fn prompt(body: &Value) -> Result<(), String> {
     let prompt = body["prompt"].as_str().ok_or("no prompt")?;
     let last = prompt.lines().last().unwrap_or_default();
@@ -276,7 +276,7 @@ fn roles(messages: &[Value]) -> Vec<&str> {
         .collect()
 }
 
-/// The user begins, and then the model and the user take turns.
+/// Checks that the roles of the user and the model alternate, the user first.
 fn alternating(roles: &[&str], model: &str) -> Result<(), String> {
     let wanted = ["user", model].into_iter().cycle();
     let is_met = roles.iter().zip(wanted).all(|(role, it)| *role == it);

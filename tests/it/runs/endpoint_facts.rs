@@ -1,12 +1,12 @@
-//! Tests of what runs learn from their endpoint: which field it refuses, how many tokens a prompt may have,
-//! and how many it counts.
+//! Tests of what runs detect about their endpoint: which fields it rejects, how long a prompt may be, and how it
+//! counts tokens.
 
 use base::clock::Timestamp;
 use llm::provider_options::{DETECTED, REFUSED_FIELDS};
 use llm::tokens;
 use serde_json::{Value, json};
 use troupe::providers::detected::detected_settings::TOKEN_CORRECTIONS;
-use troupe::providers::detected::{model_lists, token_learning};
+use troupe::providers::detected::{model_lists, token_calibration};
 use troupe::providers::provider;
 use troupe::providers::provider::ProviderChange;
 use troupe::spaces::space;
@@ -87,13 +87,13 @@ on_both! {
         for n in 0..5 {
             let (row, settings) = app.provider_settings().await;
             assert!(settings[DETECTED][TOKEN_CORRECTIONS].is_null(), "after {n} replies: {settings}");
-            assert_eq!(token_learning::correction(&row), Some(1.0));
+            assert_eq!(token_calibration::correction(&row), Some(1.0));
             app.user.post("The rain falls on the harbor, and nobody knows why.").await;
             app.settle().await;
         }
 
         let (row, settings) = app.provider_settings().await;
-        let correction = token_learning::correction(&row).expect("no factor is set");
+        let correction = token_calibration::correction(&row).expect("no factor is set");
         assert!((1.2..2.0).contains(&correction), "{settings}");
         app.close().await;
     }
@@ -106,13 +106,13 @@ on_both! {
         let day = 24 * 60 * 60 * 1_000;
 
         app.upstream.document("/v1/models", list(8_000));
-        model_lists::refresh_old(&app.db, &models, Timestamp(day)).await.unwrap();
+        model_lists::refresh_stale_lists(&app.db, &models, Timestamp(day)).await.unwrap();
         assert_eq!(app.provider_settings().await.0.known_context_tokens(), None, "it was never read");
         model_lists::load(&app.db, &models, &row, Timestamp(0)).await.unwrap();
         app.upstream.document("/v1/models", list(16_000));
-        model_lists::refresh_old(&app.db, &models, Timestamp(day - 1)).await.unwrap();
+        model_lists::refresh_stale_lists(&app.db, &models, Timestamp(day - 1)).await.unwrap();
         assert_eq!(app.provider_settings().await.0.known_context_tokens(), Some(8_000));
-        model_lists::refresh_old(&app.db, &models, Timestamp(day)).await.unwrap();
+        model_lists::refresh_stale_lists(&app.db, &models, Timestamp(day)).await.unwrap();
 
         assert_eq!(app.provider_settings().await.0.known_context_tokens(), Some(16_000));
         app.close().await;

@@ -8,4 +8,4 @@ pub mod name_prefix;
 pub mod refusals;
 pub mod request_headers;
 pub mod role_handling;
-pub mod token_scale;
+pub mod token_factors;

@@ -1,4 +1,5 @@
-//! Checks the additional headers of a provider's requests, and adds those that a vendor wants.
+//! Checks the additional headers of a provider's requests, and adds those by which OpenRouter knows which
+//! application sends them.
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
@@ -26,7 +27,7 @@ const RESERVED: [&str; 16] = [
 ];
 
 /// Returns why a header cannot be added to requests, as a sentence for admins.
-pub fn problem(name: &str, value: Option<&str>) -> Option<String> {
+pub fn find_problem(name: &str, value: Option<&str>) -> Option<String> {
     let Ok(parsed) = HeaderName::try_from(name) else {
         return Some(format!("`{name}` is not a valid name of a header."));
     };
@@ -39,19 +40,24 @@ pub fn problem(name: &str, value: Option<&str>) -> Option<String> {
     (!is_valid).then(|| format!("The value of `{name}` contains characters that cannot be sent."))
 }
 
-/// Returns the headers that are sent in addition to those of the API: those that OpenRouter shows in its
-/// statistics, and the given ones. Invalid ones are left out.
-pub fn build(backend: ModelBackend, site: Option<&str>, given: &[(String, Secret)]) -> HeaderMap {
+/// Returns the headers that are sent in addition to those of the API: the name and the address of this
+/// server for OpenRouter, which shows them in its statistics, and the `extra` ones, which replace them.
+/// Invalid ones are left out.
+pub fn build(
+    backend: ModelBackend,
+    public_url: Option<&str>,
+    extra: &[(String, Secret)],
+) -> HeaderMap {
     let mut headers = HeaderMap::new();
     if backend == ModelBackend::OpenRouter {
         headers.insert("x-title", HeaderValue::from_static("Troupe"));
-        if let Some(site) = site.and_then(|it| HeaderValue::from_str(it).ok()) {
-            headers.insert("http-referer", site);
+        if let Some(public_url) = public_url.and_then(|it| HeaderValue::from_str(it).ok()) {
+            headers.insert("http-referer", public_url);
         }
     }
-    for (name, value) in given {
+    for (name, value) in extra {
         let text = value.expose().trim();
-        if problem(name, Some(text)).is_none()
+        if find_problem(name, Some(text)).is_none()
             && let (Ok(name), Ok(mut value)) =
                 (HeaderName::try_from(name), HeaderValue::from_str(text))
         {
@@ -64,7 +70,7 @@ pub fn build(backend: ModelBackend, site: Option<&str>, given: &[(String, Secret
 
 #[cfg(test)]
 mod tests {
-    use super::{build, problem};
+    use super::{build, find_problem};
     use crate::compatibility::backend::ModelBackend;
     use crate::secret::Secret;
 
@@ -78,33 +84,33 @@ mod tests {
             "Transfer-Encoding",
         ] {
             assert!(
-                problem(name, Some("x")).is_some_and(|it| it.contains(name)),
+                find_problem(name, Some("x")).is_some_and(|it| it.contains(name)),
                 "{name}"
             );
         }
-        assert!(problem("a b", Some("x")).is_some());
-        assert!(problem("X-Team", Some("a\r\nHost: b")).is_some());
-        assert_eq!(problem("X-Team", Some("blue")), None);
-        assert_eq!(problem("X-Team", None), None);
+        assert!(find_problem("a b", Some("x")).is_some());
+        assert!(find_problem("X-Team", Some("a\r\nHost: b")).is_some());
+        assert_eq!(find_problem("X-Team", Some("blue")), None);
+        assert_eq!(find_problem("X-Team", None), None);
     }
 
     #[test]
     fn openrouter_gets_the_address_of_the_server_unless_an_admin_sets_another() {
-        let site = Some("https://play.example");
+        let public_url = Some("https://play.example");
         let own = [("X-Title".to_owned(), Secret::new("My rooms"))];
 
-        let usual = build(ModelBackend::OpenRouter, site, &[]);
+        let default_headers = build(ModelBackend::OpenRouter, public_url, &[]);
         let changed = build(ModelBackend::OpenRouter, None, &own);
 
         assert_eq!(
             (
-                usual["http-referer"].as_bytes(),
-                usual["x-title"].as_bytes()
+                default_headers["http-referer"].as_bytes(),
+                default_headers["x-title"].as_bytes()
             ),
             (&b"https://play.example"[..], &b"Troupe"[..])
         );
         assert_eq!(changed["x-title"], "My rooms");
         assert_eq!(changed.len(), 1);
-        assert!(build(ModelBackend::Other, site, &[]).is_empty());
+        assert!(build(ModelBackend::Other, public_url, &[]).is_empty());
     }
 }

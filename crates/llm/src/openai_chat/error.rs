@@ -170,7 +170,8 @@ fn wrong_fields(error: &Value) -> Option<String> {
     (!fields.is_empty()).then(|| fields.join("; "))
 }
 
-/// What servers say about a prompt that is too long, in lower case. Only some have a code for it.
+/// Phrases in the errors of servers for a prompt that is too long, in lower case. Only some servers also send
+/// a code.
 const OVERFLOW_PHRASES: [&str; 12] = [
     "maximum context length",
     "context length exceeded",
@@ -192,10 +193,10 @@ fn is_context_overflow(body: &Value) -> bool {
         let code = error.get(name).and_then(Value::as_str);
         code.is_some_and(|it| matches!(it, "context_length_exceeded" | "exceed_context_size_error"))
     };
-    is_code("code") || is_code("type") || detail(body).is_some_and(|it| says_overflow(&it))
+    is_code("code") || is_code("type") || detail(body).is_some_and(|it| mentions_overflow(&it))
 }
 
-fn says_overflow(detail: &str) -> bool {
+fn mentions_overflow(detail: &str) -> bool {
     let detail = detail.to_lowercase();
     OVERFLOW_PHRASES.iter().any(|it| detail.contains(it))
 }

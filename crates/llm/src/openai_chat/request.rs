@@ -25,7 +25,7 @@ pub fn body(request: &Request, options: &ProviderOptions, variant: ChatVariant) 
     body.insert("model".to_owned(), json!(request.model));
     body.insert("messages".to_owned(), messages(request, options, variant));
     body.insert("stream".to_owned(), json!(true));
-    // Mistral always counts the tokens, and refuses the field.
+    // Mistral always reports the usage, and rejects the field.
     if options.backend != ModelBackend::Mistral {
         body.insert(
             "stream_options".to_owned(),

@@ -33,7 +33,7 @@ const OTHER: Names = &[
     ("presence_penalty", "presence_penalty"),
     ("seed", "seed"),
 ];
-/// What llama.cpp and KoboldCpp, which is built on it, call alike.
+/// The samplers that have the same names in llama.cpp and in KoboldCpp, which is based on it.
 const LLAMA_FAMILY: Names = &[
     ("dry_multiplier", "dry_multiplier"),
     ("dry_base", "dry_base"),

@@ -118,7 +118,7 @@ impl Dialect for TextCompletion {
         token_count::request(self.api(), text)
     }
 
-    fn token_count(&self, response: &Value) -> Option<i64> {
+    fn parse_token_count(&self, response: &Value) -> Option<i64> {
         token_count::parse(response)
     }
 

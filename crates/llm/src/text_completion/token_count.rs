@@ -6,10 +6,10 @@ use crate::dialect::DialectRequest;
 use crate::text_completion::completion_api::CompletionApi;
 
 /// Returns the request that counts the tokens of a text: `/tokenize` of llama.cpp's server, or
-/// `/api/extra/tokencount` of KoboldCpp. `None`: the API has none.
+/// `/api/extra/tokencount` of KoboldCpp. `None`: the API has no such request.
 pub fn request(api: CompletionApi, text: &str) -> Option<DialectRequest> {
     let (path, body) = match api {
-        // As for a prompt, the token that begins a text is added.
+        // The server adds the token that begins a text (BOS), as it does to a prompt.
         CompletionApi::LlamaCpp => ("/tokenize", json!({ "content": text, "add_special": true })),
         CompletionApi::Koboldcpp => ("/api/extra/tokencount", json!({ "prompt": text })),
         CompletionApi::Auto | CompletionApi::Openai => return None,

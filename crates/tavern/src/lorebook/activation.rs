@@ -56,7 +56,7 @@ impl ActivationCheck<'_, '_> {
             if entry.is_constant() {
                 return Ok(ActivationReason::Constant);
             }
-            if self.scan.external.contains(&prepared.key) {
+            if self.scan.external_activations.contains(&prepared.key) {
                 return Ok(ActivationReason::External);
             }
             if is_sticky {

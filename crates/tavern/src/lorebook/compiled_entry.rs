@@ -47,8 +47,8 @@ pub enum KeyProblem<'p> {
     TooSlow(SearchLimit),
 }
 
-/// Returns the key of an entry that is unique among all entries of a scan, from that of its lorebook and that
-/// within the lorebook.
+/// Returns a key that is unique among all entries of a scan, from the key of a lorebook and the key of an entry
+/// in it.
 pub fn entry_key(lorebook: &str, entry: &str) -> String {
     format!("{lorebook}.{entry}")
 }

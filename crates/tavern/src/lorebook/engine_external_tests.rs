@@ -10,7 +10,7 @@ fn an_entry_that_the_caller_activates_needs_no_key() {
     let mut scan = fixture(&["rain"], entries);
     assert!(scan.texts().is_empty());
 
-    scan.external.insert("1.0".to_owned());
+    scan.external_activations.insert("1.0".to_owned());
 
     assert_eq!(scan.texts(), ["Whales sing."]);
     assert_eq!(scan.reason(), "vectorized");
@@ -25,7 +25,7 @@ fn other_rules_exclude_an_entry_that_the_caller_activates() {
             .unwrap()
             .extend(fields.as_object().unwrap().clone());
         let mut scan = fixture(&["rain"], json!([entry]));
-        scan.external.insert("1.0".to_owned());
+        scan.external_activations.insert("1.0".to_owned());
         scan.reason()
     };
 

@@ -26,7 +26,7 @@ pub struct EngineFixture<'a> {
     pub tags: Vec<&'a str>,
     pub trigger: ScanTrigger,
     pub timed_effects: TimedEffects,
-    pub external: HashSet<String>,
+    pub external_activations: HashSet<String>,
     pub seed: u64,
 }
 
@@ -44,7 +44,7 @@ pub fn fixture<'a>(lines: &[&'a str], entries: Value) -> EngineFixture<'a> {
         tags: Vec::new(),
         trigger: ScanTrigger::Normal,
         timed_effects: TimedEffects::default(),
-        external: HashSet::new(),
+        external_activations: HashSet::new(),
         seed: 7,
     }
 }
@@ -94,7 +94,7 @@ impl EngineFixture<'_> {
             },
             trigger: self.trigger,
             timed_effects: &self.timed_effects,
-            external: &self.external,
+            external_activations: &self.external_activations,
             expand: &|text| text.replace("{{char}}", name),
             count_tokens: &|text| text.split_whitespace().count() as i64,
             seed: self.seed,

@@ -60,7 +60,7 @@ pub struct LorebookEntry {
     /// Activates without a key.
     pub constant: bool,
     /// Also activates if its content is similar to the scanned texts, which the caller decides; see
-    /// [`crate::lorebook::scan_request::ScanRequest::external`].
+    /// [`crate::lorebook::scan_request::ScanRequest::external_activations`].
     pub is_vectorized: bool,
     /// Whether all keys are patterns.
     pub use_regex: bool,
@@ -103,7 +103,7 @@ pub struct LorebookEntry {
 }
 
 impl LorebookEntry {
-    /// Returns whether it activates without a key. An entry whose keys are patterns never does.
+    /// Returns whether the entry is activated without a key. An entry whose keys are patterns never is.
     pub fn is_constant(&self) -> bool {
         self.constant && !self.use_regex
     }

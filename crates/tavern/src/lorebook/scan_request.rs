@@ -28,9 +28,9 @@ pub struct ScanRequest<'a> {
     pub trigger: ScanTrigger,
     /// The effects of earlier scans: see [`crate::lorebook::scan_result::ScanResult::timed_effects`].
     pub timed_effects: &'a TimedEffects,
-    /// The entries that are activated without a key, unless another rule excludes them, by
-    /// [`crate::lorebook::compiled_entry::entry_key`].
-    pub external: &'a HashSet<String>,
+    /// The entries that the caller activates without a key, unless another rule excludes them: their keys, as
+    /// [`crate::lorebook::compiled_entry::entry_key`] returns them.
+    pub external_activations: &'a HashSet<String>,
     /// Expands the macros of a key or content.
     pub expand: &'a dyn Fn(&str) -> String,
     /// Returns the number of tokens of a text.

@@ -41,7 +41,7 @@ pub struct EntryRef {
 pub struct ActivatedEntry {
     pub entry: EntryRef,
     pub reason: ActivationReason,
-    /// Whether it is always active, whatever activated it this time.
+    /// Whether the entry is constant, whatever activated it in this scan.
     pub is_constant: bool,
     /// The content without decorators, macros expanded. May be blank.
     pub text: String,

@@ -106,10 +106,10 @@ pub fn format_in(pattern: &str, now: DateTime<Utc>) -> String {
     out
 }
 
-/// Returns whether a pattern contains the time of day: two times of one day differ in it.
+/// Returns whether a pattern contains the time of day: whether two times of one day differ in it.
 pub fn has_time_of_day(pattern: &str) -> bool {
     let time = |ms| DateTime::from_timestamp_millis(ms).unwrap_or_default();
-    // In hour, half of the day, minute, second and millisecond.
+    // These times differ in hour, AM or PM, minute, second and millisecond.
     format_in(pattern, time(0)) != format_in(pattern, time(48_691_500))
 }
 

@@ -64,7 +64,7 @@ pub fn read(bytes: &[u8]) -> Result<PersonaBackup, PersonaBackupError> {
     let Ok(Value::Object(mut file)) = serde_json::from_str(&decoded.text) else {
         return reject("The file is not a JSON object with at most 128 levels.");
     };
-    // The settings of SillyTavern contain the personas in one of their parts.
+    // SillyTavern's `settings.json` contains the personas in `power_user`.
     if let Some(Value::Object(settings)) = file.shift_remove("power_user") {
         file = settings;
     }

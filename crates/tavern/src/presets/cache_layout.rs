@@ -1,5 +1,5 @@
-//! Defines how a preset arranges a prompt for the prompt caches of providers, which process only what
-//! follows the equal beginning of an earlier prompt.
+//! Defines how a preset arranges a prompt for prompt caches: a provider with one processes only what follows
+//! the beginning that a prompt shares with an earlier one.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -12,7 +12,7 @@ pub enum CacheLayout {
     /// World Info is sent at the position of each entry.
     #[default]
     AsListed,
-    /// World Info that is not Constant is not sent around the character and the example messages, but
-    /// among the messages, at depth 4.
+    /// World Info that is not Constant is sent in the chat at depth 4 instead of around the character
+    /// definitions and the example messages.
     StableFirst,
 }

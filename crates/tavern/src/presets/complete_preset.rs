@@ -36,11 +36,11 @@ pub struct Preset {
     pub examples: ExampleMessagesMode,
     /// How example messages are sent.
     pub example_format: ExampleFormat,
-    /// Whether a reply is stored with the prefill that it begins with.
+    /// Whether the stored reply begins with the prefill.
     pub show_prefill: bool,
-    /// What follows a text that the model continues, in the request.
+    /// Appended to a message that the model continues.
     pub continue_postfix: ContinuePostfix,
-    /// Where World Info is sent that changes between prompts.
+    /// Where World Info that is not Constant is sent.
     pub cache_layout: CacheLayout,
     /// How the author of a message is named.
     pub names: NamesBehavior,
@@ -101,8 +101,8 @@ pub struct PresetEntry {
     /// The card may not replace this text.
     #[serde(default)]
     pub forbid_overrides: bool,
-    /// A custom prompt that a file marks as one of the application's own: it is not sent, because
-    /// SillyTavern does not send it either.
+    /// Marks a custom prompt as a built-in one. Such a prompt is not sent, because SillyTavern does not send it
+    /// either.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub system_prompt: bool,
     /// Unknown keys.
@@ -227,7 +227,7 @@ pub enum NamesBehavior {
     /// Never.
     Never,
     /// The speaker's own messages have no name; all others are messages of the user with the name in the
-    /// text. Without this, the model sees messages of several characters as its own.
+    /// text. With the other values, the model sees the messages of all characters as its own.
     SpeakerOnly,
 }
 

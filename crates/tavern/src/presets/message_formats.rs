@@ -1,4 +1,4 @@
-//! Defines how a preset sends example messages and what it adds to a text that is continued.
+//! Defines how a preset sends example messages, and what it appends to a message that is continued.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -8,16 +8,18 @@ use utoipa::ToSchema;
 #[schema(as = PresetExampleFormat)]
 #[serde(rename_all = "snake_case")]
 pub enum ExampleFormat {
-    /// As messages to OpenAI, else as blocks.
+    /// As messages to OpenAI, as blocks to all others.
     #[default]
     Auto,
-    /// Each line is a system message of its own, named `example_user` or `example_assistant`.
+    /// Each example message is a system message of its own; for OpenAI, its name is `example_user` or
+    /// `example_assistant`.
     Messages,
-    /// Each block is one system message.
+    /// Each example dialogue is one system message.
     Block,
 }
 
-/// What follows the text of a message that the model continues, in the request only.
+/// Appended to the text of a message that the model continues, in the request, and in the stored message
+/// unless its text already ends with white space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = PresetContinuePostfix)]
 #[serde(rename_all = "snake_case")]
@@ -30,10 +32,10 @@ pub enum ContinuePostfix {
 }
 
 impl ContinuePostfix {
-    /// All values, to read them from files.
+    /// All values.
     pub const ALL: [Self; 4] = [Self::None, Self::Space, Self::Newline, Self::DoubleNewline];
 
-    /// Returns the text.
+    /// Returns the appended characters.
     pub fn text(self) -> &'static str {
         match self {
             Self::None => "",

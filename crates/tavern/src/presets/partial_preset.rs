@@ -113,7 +113,7 @@ pub struct PartialPreset {
     /// Texts that the model must not write.
     #[schema(max_items = 1_000)]
     banned_strings: Option<Vec<String>>,
-    /// A GBNF grammar of the reply.
+    /// A GBNF grammar for the reply.
     #[schema(max_length = 20_000)]
     grammar: Option<String>,
     #[schema(minimum = 1, maximum = 1_000_000)]
@@ -128,7 +128,7 @@ pub struct PartialPreset {
     _examples: Option<ExampleMessagesMode>,
     #[serde(rename = "example_format")]
     _example_format: Option<ExampleFormat>,
-    /// A reply is stored with the prefill that it begins with.
+    /// Whether the stored reply begins with the prefill.
     #[serde(rename = "show_prefill")]
     _show_prefill: Option<bool>,
     #[serde(rename = "continue_postfix")]
@@ -212,7 +212,7 @@ impl PartialPreset {
         check_integer("context_tokens", self.context_tokens, 64, 10_000_000)
     }
 
-    /// Checks the samplers that only local models have.
+    /// Checks the samplers that only the servers of local models support.
     fn validate_local_samplers(&self) -> Result<(), ValidationError> {
         let tokens = (-1, 10_000_000);
         check_integer(

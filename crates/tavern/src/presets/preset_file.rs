@@ -50,7 +50,7 @@ pub fn read(bytes: &[u8]) -> Result<ImportedPreset, PresetImportError> {
     let decoded = decoding::decode(bytes);
     // The parser refuses more than 128 levels.
     let Ok(mut file) = serde_json::from_str::<Value>(&decoded.text) else {
-        return reject("The file is not JSON with at most 128 levels.");
+        return reject("The file is not valid JSON, or it has more than 128 levels.");
     };
     if has_nul(&file) {
         return reject("A string in the file contains the character U+0000.");
@@ -77,7 +77,7 @@ pub fn read(bytes: &[u8]) -> Result<ImportedPreset, PresetImportError> {
     })
 }
 
-/// Returns the name of a preset; a master file has it in its samplers.
+/// Returns the name of a preset; in a master file, that of its samplers.
 fn name_of(fields: &Map<String, Value>) -> Option<String> {
     let own = fields.get("name").and_then(Value::as_str);
     let of_samplers = fields.get("preset").and_then(|it| it["name"].as_str());

@@ -1,5 +1,5 @@
-//! Detects what a JSON file is: one of the kinds of preset files that can be read, or a file of another
-//! kind, which is named in the refusal.
+//! Detects the kind of a JSON file: a kind of preset file that can be read, or another kind, which the error
+//! names.
 
 use serde_json::{Map, Value};
 
@@ -26,10 +26,11 @@ pub enum PresetFileKind {
     Template(TemplateKind),
 }
 
-/// A file of another kind: the keys that it has, one list for each form, what it is, and where it belongs.
+/// A kind of file that is not a preset: the keys of each of its forms, and a sentence that names the kind and
+/// says where to import it.
 type OtherKind = (&'static [&'static [&'static str]], &'static str);
 
-/// The first match counts.
+/// The kinds of objects that are not presets. The first match applies.
 const OTHER_KINDS: [OtherKind; 21] = [
     (
         &[
@@ -70,11 +71,11 @@ const OTHER_KINDS: [OtherKind; 21] = [
             &["main_text_color"],
             &["custom_css", "chat_display"],
         ],
-        "This is a theme of SillyTavern. Themes cannot be imported.",
+        "This is a SillyTavern theme. Themes cannot be imported.",
     ),
     (
         &[&["movingUIState"]],
-        "This is a layout of SillyTavern's panels. Layouts cannot be imported.",
+        "This is a MovingUI layout of SillyTavern. Layouts cannot be imported.",
     ),
     (
         &[
@@ -99,7 +100,7 @@ const OTHER_KINDS: [OtherKind; 21] = [
             &["members", "activation_strategy"],
             &["members", "generation_mode"],
         ],
-        "This is a group of SillyTavern. Create a space with its characters instead.",
+        "This is a SillyTavern group. Create a space with its characters instead.",
     ),
     (
         &[&["model", "messages"], &["model", "prompt"]],
@@ -115,7 +116,7 @@ const OTHER_KINDS: [OtherKind; 21] = [
     ),
     (
         &[&["display_name", "loading_order"], &["display_name", "js"]],
-        "This is the manifest of an extension of SillyTavern. Extensions cannot be installed.",
+        "This is the manifest of a SillyTavern extension. Extensions cannot be installed.",
     ),
     (
         &[&["last_node_id", "nodes"], &["nodes", "links"]],
@@ -127,19 +128,19 @@ const OTHER_KINDS: [OtherKind; 21] = [
             &["sd_model", "steps"],
             &["sampler", "steps", "cfg"],
         ],
-        "These are image generation settings. Pictures are not generated.",
+        "These are image generation settings. Troupe does not generate images.",
     ),
     (
         &[&["voiceMap"], &["voice", "rate", "pitch"]],
-        "These are text-to-speech settings. Speech is not generated.",
+        "These are text-to-speech settings. Troupe does not generate speech.",
     ),
     (
         &[&["api_key"], &["api_key_openai"], &["api_key_claude"]],
-        "This file contains keys of providers. Enter a key under Models; the file was not stored.",
+        "This file contains API keys of providers. Enter a key under Models; the file was not stored.",
     ),
     (
         &[&["bias_presets"], &["bias_preset", "entries"]],
-        "These are logit biases, whose tokens differ between models. They cannot be imported.",
+        "These are logit biases. They cannot be imported, because tokens differ between models.",
     ),
     (
         &[&["dependencies"], &["devDependencies"]],
@@ -147,16 +148,16 @@ const OTHER_KINDS: [OtherKind; 21] = [
     ),
     (
         &[&["vocab", "merges"], &["added_tokens"], &["chat_template"]],
-        "This is a tokenizer file. Chat templates of tokenizers cannot be read; import an instruct template.",
+        "This is a tokenizer file. Its chat template cannot be imported; import an instruct template instead.",
     ),
     (
         &[&["$schema"], &["openapi"]],
-        "This describes a format, and is not a preset.",
+        "This is a schema, not a preset.",
     ),
 ];
 
-/// Lists of other things: the keys of their items, and what they are.
-const LISTS: [OtherKind; 6] = [
+/// The kinds of lists that are not presets, by the keys of their first item.
+const OTHER_LISTS: [OtherKind; 6] = [
     (
         &[&["scriptName", "findRegex"]],
         "These are regex scripts. Import the card or the preset that contains them.",
@@ -175,7 +176,7 @@ const LISTS: [OtherKind; 6] = [
     ),
     (
         &[&["text", "value"], &["token", "bias"]],
-        "These are logit biases, whose tokens differ between models. They cannot be imported.",
+        "These are logit biases. They cannot be imported, because tokens differ between models.",
     ),
     (
         &[&["data", "spec"], &["first_mes"]],
@@ -222,18 +223,18 @@ fn describe_object(file: &Value, fields: &Map<String, Value>) -> String {
         return what.to_owned();
     }
     let keys = document::describe_keys(file);
-    format!("The file matches no known kind of preset. {keys}")
+    format!("The file is not a known kind of preset. {keys}")
 }
 
 fn describe_list(items: &[Value]) -> String {
     let first = items.iter().find_map(Value::as_object);
-    let known = first.and_then(|it| find(&LISTS, it));
+    let known = first.and_then(|it| find(&OTHER_LISTS, it));
     known
         .unwrap_or("The file is a list, not a preset.")
         .to_owned()
 }
 
-/// Returns what an object with these keys is.
+/// Returns the sentence for an object with these fields, if its kind is among `kinds`.
 fn find(kinds: &[OtherKind], fields: &Map<String, Value>) -> Option<&'static str> {
     let matches = |(forms, _): &&OtherKind| forms.iter().any(|keys| has_all(fields, keys));
     kinds.iter().find(matches).map(|(_, what)| *what)

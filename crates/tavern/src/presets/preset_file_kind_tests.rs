@@ -1,4 +1,5 @@
-//! Tests that every kind of file in `tests/fixtures/preset_kinds.json` is read, or refused by its name.
+//! Tests that every kind of file in `tests/fixtures/preset_kinds.json` is read, or rejected with an error that
+//! names it.
 
 use std::fs;
 
@@ -9,7 +10,7 @@ use super::{PresetFileKind, detect};
 use crate::presets::preset_file;
 use crate::presets::preset_file::PresetFormat;
 
-/// A file, with the kind as which it is read and the keys that it sets, or a part of its refusal.
+/// A file, with the kind that is detected and the keys that it sets, or with a part of its error.
 #[derive(Deserialize)]
 struct Sample {
     name: String,
@@ -28,7 +29,7 @@ fn samples() -> Vec<Sample> {
     serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
 }
 
-fn word(kind: PresetFileKind) -> &'static str {
+fn kind_name(kind: PresetFileKind) -> &'static str {
     match kind {
         PresetFileKind::Own => "own",
         PresetFileKind::Settings => "settings",
@@ -47,7 +48,7 @@ fn each_kind_of_file_is_read_or_refused_by_name() {
         let bytes = sample.file.to_string();
         match (preset_file::read(bytes.as_bytes()), &sample.refused) {
             (Ok(read), None) => {
-                let kind = word(detect(&sample.file).unwrap());
+                let kind = kind_name(detect(&sample.file).unwrap());
                 assert_eq!(Some(kind), sample.reads.as_deref(), "{name}");
                 let fields = read.document.as_object().unwrap();
                 assert!(!fields.is_empty(), "{name}");

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// The main prompt.
 pub const MAIN_PROMPT: &str = "You are {{char}}, in a conversation with {{notChar}}. \
 Write the next message of {{char}}, and only of {{char}}.";
-/// The main prompt of a group. It is equal for all speakers, so that the prompt cache of a provider can
+/// The main prompt of a group. It is the same for all speakers, so that the prompt cache of a provider can
 /// keep it; the group nudge at the end names the speaker.
 pub const GROUP_MAIN_PROMPT: &str = "This is a conversation of {{group}} with {{users}}. \
 Write the next message of the character whose turn it is, and only of that character.";

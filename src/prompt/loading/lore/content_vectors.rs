@@ -19,13 +19,14 @@ use crate::memories::embedding::model_choice::EmbeddingChoice;
 use crate::memories::embedding::query_embedding::QueryEmbedder;
 use crate::memory_limited_cache::memory_limited_cache;
 
-/// The maximum number of contents that one task embeds; further ones are embedded by those of later prompts.
+/// The maximum number of contents that one task embeds; the tasks of later prompts embed the others.
 const MAX_TEXTS: usize = 256;
-/// The contents of a request. Contents are long, and models on a CPU are slow.
+/// The maximum number of contents in one request. It is low, because contents are long and models on a CPU
+/// are slow.
 const BATCH: usize = 16;
-/// The maximum length of what is embedded of a content, in characters, as for a query.
+/// The length of the beginning of a content that is embedded, in characters, the same as for a query.
 const MAX_CHARS: usize = 2_000;
-/// The approximate memory of all vectors: those of 5,000 entries with 1,536 dimensions.
+/// The approximate maximum memory of all vectors: enough for 5,000 entries with 1,536 dimensions.
 const MAX_BYTES: u64 = 32 * 1024 * 1024;
 
 /// The hash of a model and a content.
@@ -42,7 +43,7 @@ pub struct ContentVectors {
     running: Arc<Mutex<HashSet<VectorKey>>>,
 }
 
-/// Removes a model from those for which a task is running.
+/// Removes a model from those for which a task is running when it is dropped.
 struct RunningTask {
     running: Arc<Mutex<HashSet<VectorKey>>>,
     model: VectorKey,
@@ -77,8 +78,8 @@ impl ContentVectors {
         self.vectors.get(key)
     }
 
-    /// Embeds the contents without a vector in a task, and waits for it at most this long. Does not wait if
-    /// such a task is running.
+    /// Starts a task that embeds the contents without a vector, and waits for it at most `limit`. Returns at
+    /// once if such a task is already running for the model.
     pub async fn embed_missing(
         &self,
         choice: &EmbeddingChoice,
@@ -112,10 +113,10 @@ impl ContentVectors {
             let _running = running;
             let embedding = vectors.embed_all(&client, &options, &missing);
             if let Some(Err(error)) = stopping.run_until_cancelled(embedding).await {
-                tracing::debug!(%error, "contents of lore entries were not embedded: {error}");
+                tracing::debug!(%error, "failed to embed the contents of lore entries: {error}");
             }
         });
-        // The vectors that arrive later are for the next prompts.
+        // Vectors that arrive later are used by the next prompts.
         let _ = timeout(limit, task).await;
     }
 
@@ -134,7 +135,7 @@ impl ContentVectors {
         Ok(())
     }
 
-    /// Embeds contents of which the provider refuses at least one, each on its own.
+    /// Embeds each content on its own, because the provider refuses at least one of the batch.
     async fn embed_each(
         &self,
         client: &EmbeddingClient,

@@ -71,7 +71,7 @@ pub async fn load(
         settings: ScanSettings::from_space_settings(loader.settings, available_tokens),
         timed: TimedEffects::deserialize(&loader.variables["lore"]).unwrap_or_default(),
         n_replies,
-        external: HashSet::new(),
+        external_activations: HashSet::new(),
     })
 }
 

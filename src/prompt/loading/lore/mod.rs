@@ -1,4 +1,4 @@
-//! Loads the lorebooks of a prompt, and which of their vectorized entries are similar to its messages.
+//! Loads the lorebooks of a prompt, and finds those of their vectorized entries that are similar to its messages.
 
 pub mod content_vectors;
 pub mod lore_loader;

@@ -1,8 +1,8 @@
 //! Finds the vectorized entries of a prompt's lorebooks whose contents are similar to the scanned
 //! messages, by the embedding model of the space.
 //!
-//! A failure, also a missing model, costs these matches and not the prompt: the keys of the entries count
-//! anyway.
+//! Without a model, or if it fails, the prompt is built without these matches; the keys of the entries are
+//! scanned anyway.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -23,12 +23,12 @@ use crate::prompt::loading::memory_loader::newest_chars;
 
 /// The maximum number of entries that are activated by their similarity.
 const MAX_MATCHES: usize = 5;
-/// The maximum number of entries that are compared, the first ones by precedence.
+/// The maximum number of entries that are compared: the first ones by precedence.
 const MAX_ENTRIES: usize = 2_000;
-/// How long a prompt waits for the provider, as for its memories.
+/// How long a prompt waits for the provider, the same as for its memories.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A vectorized entry.
+/// A vectorized entry that may be similar to the messages.
 struct Candidate<'a> {
     /// As [`entry_key`] returns it.
     key: String,
@@ -54,11 +54,11 @@ pub async fn find(
         Ok(Ok(Some(embedded))) => embedded,
         Ok(Ok(None)) => return HashSet::new(),
         Ok(Err(error)) => {
-            tracing::debug!(%error, "lore entries are only searched by their keys: {error}");
+            tracing::debug!(%error, "failed to embed the query; lore entries are found by keys only: {error}");
             return HashSet::new();
         }
         Err(_) => {
-            tracing::debug!("lore entries are only searched by their keys: timed out");
+            tracing::debug!("timed out embedding the query; lore entries are found by keys only");
             return HashSet::new();
         }
     };
@@ -101,7 +101,7 @@ fn best_matches(
     let scored = candidates.iter().zip(keys);
     let scored = scored.filter_map(|(it, key)| Some((it, score(key)?)));
     let mut scored: Vec<(&Candidate<'_>, f32)> = scored.collect();
-    // Stable: of equal scores, the first in precedence.
+    // The sort is stable: of entries with equal scores, the first by precedence is kept.
     scored.sort_by(|(_, a), (_, b)| b.total_cmp(a));
     let best = scored.into_iter().take(MAX_MATCHES);
     best.map(|(it, _)| it.key.clone()).collect()

@@ -21,7 +21,7 @@ pub fn of_built(
     seed: u64,
 ) -> serde_json::Result<SentPromptRef> {
     let failed = built.scripts.iter().filter(|it| it.error.is_some());
-    let figures = run::PromptStats {
+    let stats = run::PromptStats {
         provider: row.name.clone(),
         model: row.model.clone(),
         total_tokens: built.total_tokens,
@@ -37,7 +37,7 @@ pub fn of_built(
         ..SentPrompt::from_built(&row.model, built, max_stops)
     };
     Ok(SentPromptRef {
-        stats: figures,
+        stats,
         record: record.to_json()?,
         effects: Arc::new(built.effects.clone()),
         recalled: recalled(built),

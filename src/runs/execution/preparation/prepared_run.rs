@@ -24,7 +24,7 @@ use crate::prompt::loading::{loader, model_language, picture_loader};
 use crate::prompt::prefill;
 use crate::prompt::prompt_error::PromptError;
 use crate::prompt::record::whispered_blocks;
-use crate::providers::detected::token_learning;
+use crate::providers::detected::token_calibration;
 use crate::providers::{preset_overrides, provider, usable_providers};
 use crate::regex_scripts::writer_scripts::WriterScripts;
 use crate::runs::execution::ends::{reply_scripts, sent_record};
@@ -56,16 +56,16 @@ pub struct PreparedRun {
     pub memory_changes: PendingChanges,
     /// The message whose text the reply extends.
     pub continued: Option<message::Model>,
-    /// The tokens of its prompt as they were estimated.
+    /// The estimated number of tokens of its prompt.
     pub estimated_tokens: i64,
-    /// The correction of this estimate; `None`: nothing is learned from it.
+    /// The correction in this estimate; `None`: it is not calibrated.
     pub token_correction: Option<f64>,
     /// The scripts that change the reply before it is stored.
     pub scripts: Option<WriterScripts>,
 }
 
-/// Prepares a claimed run from the state that its claim loaded, with a prompt that uses this share of the
-/// model's context window, in percent.
+/// Prepares a claimed run from the state that its claim loaded; `budget_percent` is the share of the token limit
+/// that its prompt may use.
 ///
 /// # Errors
 /// Returns the failure with which the run must end.
@@ -131,7 +131,7 @@ pub async fn prepare(
     let mut prepared = prepare_with_provider(context, &row, prompt, public, seed).await?;
     if let Some(message) = continued {
         let is_mid_line = prepared.request.is_prefilled && !message.content.ends_with('\n');
-        if !prepared.trim.has_opening() {
+        if !prepared.trim.has_stored_prefix() {
             prepared.trim = prepared.trim.continuing(is_mid_line);
         }
         prepared.continued = Some(message);
@@ -300,8 +300,8 @@ async fn prepare_with_provider(
     let mut trim = ReplyTrimmer::new(&own, &others)
         .without_marker(whisper_marker::find_in(&prompt))
         .with_stops(&built.preset.stop);
-    if let Some(opening) = built.opening.clone() {
-        trim = trim.after_opening(opening);
+    if let Some(stored_prefix) = built.stored_prefix.clone() {
+        trim = trim.with_stored_prefix(stored_prefix);
     }
     Ok(PreparedRun {
         trim,
@@ -317,7 +317,7 @@ async fn prepare_with_provider(
         memory_changes: PendingChanges::default(),
         continued: None,
         estimated_tokens: counted.estimated_tokens,
-        token_correction: token_learning::correction(row),
+        token_correction: token_calibration::correction(row),
         scripts: reply_scripts::of_prompt(&prompt),
     })
 }

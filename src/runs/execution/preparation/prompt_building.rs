@@ -1,5 +1,5 @@
-//! Builds the prompt of a model call in a blocking task. The prompt of a text completion is counted by the
-//! server that gets it, if it can, and built again if it is longer than estimated.
+//! Builds the prompt of a model call in a blocking task. If the server of a text completion can count tokens,
+//! the prompt is counted there, and built again if it does not fit.
 
 use llm::provider::Provider;
 use llm::tokens;
@@ -14,7 +14,7 @@ use crate::runs::services::RunServices;
 /// A prompt, if it can be built and fits into the model's context window.
 pub type FittedPrompt = Result<BuiltPrompt, PromptError>;
 
-/// The budget of a prompt that was too long is a multiple of it, so that the start of its history, which is
+/// The budget of a prompt that was too long is a multiple of this, so that the start of its history, which is
 /// stored for each budget, rarely changes.
 const PERCENT_STEP: i64 = 5;
 
@@ -23,8 +23,7 @@ const PERCENT_STEP: i64 = 5;
 pub struct CountedPrompt {
     pub context: PromptContext,
     pub built: FittedPrompt,
-    /// The tokens of the prompt as they were estimated; the prompt itself has those that were counted, if the
-    /// server counts them.
+    /// The estimated number of tokens of the prompt; `built` has the counted one, if the server counts tokens.
     pub estimated_tokens: i64,
 }
 
@@ -78,7 +77,8 @@ async fn estimate(
     })
 }
 
-/// Sets the tokens of a prompt that is one text to what its server counts. `None`: it does not count them.
+/// Replaces the estimated number of tokens of a prompt that is one text with the one that its server counts,
+/// and returns it. `None`: the server does not count tokens.
 async fn count(provider: &dyn Provider, built: &mut FittedPrompt) -> Option<i64> {
     let built = built.as_mut().ok()?;
     let text = &built.text.as_ref()?.text;

@@ -1,5 +1,5 @@
-// The quick replies of a space: texts and commands that its members post with a button. Reads sets of
-// SillyTavern, too.
+// The quick replies of a space: texts and commands that its members post with a button. Also reads the Quick
+// Reply sets of SillyTavern.
 import { commandsFor, readCommand } from "./slash_commands.js"
 
 export const MOST_REPLIES = 20
@@ -21,9 +21,9 @@ export function withQuickReplies(settings, replies) {
   return kept.length > 0 ? { ...others, quick_replies: kept } : others
 }
 
-// Returns the first quick replies of a set of SillyTavern, at most `most`; null if the file is no such set. Also
-// returns how many others there are, how many texts were shortened, and how many contain commands of its scripts,
-// which do not exist here.
+// Returns the first quick replies of a Quick Reply set of SillyTavern, at most `most`; null if the file is no such
+// set. Also returns how many others there are, how many texts were shortened, and how many contain STscript
+// commands, which are not supported here.
 export function readQuickReplySet(file, most = MOST_REPLIES) {
   const entries = file?.qrList ?? file?.quickReplySlots
   if (!Array.isArray(entries)) return null

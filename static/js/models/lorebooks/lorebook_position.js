@@ -1,4 +1,4 @@
-// Reads where the text of an activated entry stands in the prompt.
+// Reads the position of the text of an activated entry in the prompt.
 const KEYS = {
   before_char: "lorebook_choice.position_0",
   after_char: "lorebook_choice.position_1",
@@ -14,8 +14,8 @@ const KEYS = {
 
 const ROLES = { system: "lorebook_choice.role_0", user: "lorebook_choice.role_1", assistant: "lorebook_choice.role_2" }
 
-// Returns `{ key, values, role }`, or null for an unknown position; `role` is the key of the name of the role
-// of a text among the messages, else null.
+// Returns `{ key, values, role }`, or null for an unknown position. `role` is the key of the label of the role, or
+// null if the text is not among the messages.
 export function readLorebookPosition({ type, depth = null, role = null, name = "" }) {
   const key = KEYS[type]
   return key ? { key, values: { depth, name }, role: ROLES[role] ?? null } : null

@@ -15,7 +15,7 @@ export const SAMPLERS = [
   { key: "seed", least: 0, most: 4294967295, step: 1 },
 ]
 
-// Those that only local models have. Lists are edited with one text in each line.
+// The samplers that only the servers of local models support. Lists are edited with one item in each line.
 export const LOCAL_SAMPLERS = [
   { key: "repetition_range", least: -1, most: 10000000, step: 1 },
   { key: "repetition_slope", least: 0, most: 10, step: 0.05 },

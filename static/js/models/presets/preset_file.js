@@ -1,5 +1,5 @@
 // Detects preset files: chat completion presets, samplers, templates, SillyTavern's settings, and our own
-// format. The server decides; this only offers a dropped file as a preset.
+// format. The server validates the file; this only decides whether a dropped file is offered as a preset.
 const OF_CHAT = [
   "prompts",
   "prompt_order",

@@ -12,7 +12,7 @@ export const COMPLETION_APIS = [
   { api: "koboldcpp", name: "KoboldCpp" },
 ]
 
-// The tokenizers whose counts the server estimates; their names are the same in every language.
+// The tokenizers for which the server estimates tokens; their names are the same in every language.
 export const TOKENIZERS = [
   { tokenizer: "o200k_base", name: "OpenAI o200k_base" },
   { tokenizer: "cl100k_base", name: "OpenAI cl100k_base" },
@@ -56,8 +56,8 @@ export function readRequestOptions(settings) {
   }
 }
 
-// Returns the headers of a text with one header in each line, or null if a line is none. A header without a
-// value keeps the one that is stored.
+// Returns the headers of a text with one header in each line, or null if a line is not a header. The value of a
+// header without one is null, which keeps the stored value.
 export function readHeaders(text) {
   const lines = text.split("\n").filter((line) => line.trim() !== "")
   const pairs = lines.map((line) => line.match(/^\s*([^\s:]+)\s*:(.*)$/))

@@ -38,7 +38,7 @@ export default {
   "prefill.on": "On",
   "prefill.off": "Off",
   "provider.tokenizer": "Tokenizer",
-  "provider.tokenizer_hint": "How the tokens of a prompt are counted. The counts are estimates, which the reports of the provider correct. Automatic chooses by the name of the model.",
+  "provider.tokenizer_hint": "Used to estimate the tokens of a prompt. The counts that the provider reports correct the estimate. Automatic chooses by the name of the model.",
   "tokenizer.auto": "Automatic",
   "provider.samplers": "Samplers",
   "provider.samplers_hint": "The samplers to send, by their names in requests, separated by commas.",
@@ -46,7 +46,7 @@ export default {
   "provider.extra_body_hint": "Merged into the body of every request; null removes a field.",
   "provider.extra_headers": "Additional headers",
   "provider.extra_headers_hint":
-    "One per line, as “Name: value”. Values are stored encrypted and never shown; a name without a value keeps the stored one.",
+    "One per line, as “Name: value”. Values are stored encrypted and never shown. A name without a value keeps the stored value.",
   "provider.extra_headers_line": "Write each header as “Name: value”.",
   "provider.extra_body_json": "This is not valid JSON.",
   "provider.extra_body_object": "Enter a JSON object.",

@@ -39,7 +39,7 @@ export default {
   "prompt.withheld": "This text is from a card that its owner does not share.",
   "prompt.lore_withheld": "Entry of a card that is not shared",
   "prompt.lore": "Activated World Info",
-  "prompt.roles": "Roles: {name}",
+  "prompt.roles": "Prompt Post-Processing: {name}",
   "prompt.template": "Text Completion with the instruct template {name}",
   "prompt.text": "Text as sent",
   "prompt.text_whole": "Whole text",

@@ -62,12 +62,12 @@ export default {
   "warning.entry_marker_unknown": "“{name}” refers to content that is not supported yet.",
   "warning.turn_unknown": "“{name}” has an unknown trigger.",
   "warning.entry_not_sent":
-    "“{name}” is not sent, because SillyTavern does not send it either. Clear its mark to send it.",
-  "warning.slots_added": "The order does not name these entries; they are sent after all others: {names}.",
+    "“{name}” is not sent, as in SillyTavern. To send it, clear “Not sent” in the preset editor.",
+  "warning.slots_added": "These entries are not in the prompt order; they are sent after all others: {names}.",
   "warning.settings_partly_read":
-    "Only the active preset of the settings was imported. Personas, World Info settings and all other settings were left out.",
+    "Only the active preset and templates were imported. Personas, World Info settings and all other settings were left out.",
   "warning.prefill_not_sent":
-    "The prefill of the preset is not sent, because the model does not continue a text or has tools.",
+    "The prefill of the preset is not sent, because the provider does not accept one or the model has tools.",
   "warning.entry_changes_every_turn":
     "“{name}” changes with every turn, because it contains {names}. A prompt cache cannot keep what follows it.",
   "warning.order_without_history": "The order has no chat history; it was added.",

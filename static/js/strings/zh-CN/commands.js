@@ -43,7 +43,7 @@ export default {
   "quick_reply.label": "名称",
   "quick_reply.text": "文字或命令",
   "quick_reply.add": "添加快速回复",
-  "quick_reply.import": "导入文件…",
+  "quick_reply.import": "导入快速回复集…",
   "quick_reply.imported": { other: "已添加{n}个快速回复，保存后生效。" },
   "quick_reply.imported_most": "一个空间最多有{most}个，其余没有添加。",
   "quick_reply.shortened": { other: "其中{n}个已缩短为{most}个字符。" },

@@ -46,7 +46,7 @@ export default {
   "lorebook.test_here": "使用这个对话的所有世界书",
   "lorebook.test_here_hint": "也使用其最新消息和空间的设置。",
   "lorebook.activated": { other: "{n}个条目已激活（按提示词中的顺序）" },
-  "lorebook.hidden_entry": "未共享角色的条目",
+  "lorebook.hidden_entry": "未分享的角色卡中的条目",
   "lorebook.not_activated": { other: "{n}个条目未激活" },
   "lorebook.part_position": "插入位置与顺序",
   "lorebook.part_matching": "关键字匹配",

@@ -39,7 +39,7 @@ export default {
   "prompt.withheld": "这段文本来自所有者未分享的角色卡。",
   "prompt.lore_withheld": "未分享的角色卡中的条目",
   "prompt.lore": "已激活的世界书条目",
-  "prompt.roles": "角色顺序：{name}",
+  "prompt.roles": "提示词后处理：{name}",
   "prompt.template": "文本补全，指令模板：{name}",
   "prompt.text": "实际发送的文本",
   "prompt.text_whole": "全文",

@@ -1,5 +1,5 @@
-// Tests a lorebook: shows which entries a text activates, by which key and where their texts stand in the prompt,
-// and why the others are not activated.
+// Tests a lorebook: shows which entries a text activates, by which key, where their texts are in the prompt, and
+// why the others are not activated.
 import { bdi, el, icon, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { readLorebookPosition } from "../../models/lorebooks/lorebook_position.js"

@@ -2,7 +2,7 @@
 // entry shows its text, role and position.
 import { el, icon, reconcile } from "../../base/dom.js"
 import { has, t } from "../../base/i18n.js"
-import { changingMacrosOf } from "../../models/presets/changing_entries.js"
+import { volatileMacrosOf } from "../../models/presets/volatile_entries.js"
 import { hasText, placeFrom, placeOf } from "../../models/presets/preset_document.js"
 import { button, iconButton } from "../components/button.js"
 import { area, check, field, input, select } from "../components/form.js"
@@ -257,7 +257,7 @@ function noteOf(entry, entries) {
   const role = hasText(entry) && (entry.role ?? "system") !== "system" && t(`preset.role_${entry.role}`)
   const place = depth !== null && t("preset.at_depth", { depth })
   const mark = entry.system_prompt && t("preset.not_sent")
-  const macros = changingMacrosOf(entry, entries).map((name) => `{{${name}}}`)
+  const macros = volatileMacrosOf(entry, entries).map((name) => `{{${name}}}`)
   const changes = macros.length > 0 && t("preset.changes_every_turn", { names: macros.join(", ") })
   return [has(what) ? t(what) : entry.slot, role, place, mark, changes].filter(Boolean).join(" · ")
 }

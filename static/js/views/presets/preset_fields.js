@@ -14,7 +14,7 @@ const WORDS = {
   cache_layout: ["as_listed", "stable_first"],
 }
 
-// Options of the provider that a preset overrides, with the names of their words.
+// The options of a provider that a preset may override, with the labels of their values.
 const OVERRIDES = {
   mode: { words: MODES, name: (word) => t(`provider_mode.${word}`) },
   role_handling: { words: ROLE_HANDLINGS, name: (word) => t(`role_handling.${word}`) },
@@ -88,7 +88,7 @@ function text(draft, key, onChange) {
   return withReset(it, t(`preset.${key}`), reset)
 }
 
-// One text for each line.
+// A list with one item in each line.
 function lines(draft, key, onChange) {
   const value = (draft.value(key) ?? []).join("\n")
   const control = area({ name: key, value, rows: "2" })

@@ -58,8 +58,8 @@ export function quickRepliesSection({ toasts }, { settings, disabled = false, sa
     ]
     toasts.show(notes.filter(Boolean).join(" "))
   }
-  const bring = button(t("quick_reply.import"), { look: "small", click: importSet })
-  const actions = el("div", { class: "form__actions form__actions--start" }, add, bring, submitButton(t("save")))
+  const importButton = button(t("quick_reply.import"), { look: "small", click: importSet })
+  const actions = el("div", { class: "form__actions form__actions--start" }, add, importButton, submitButton(t("save")))
   const submit = async () => {
     await save(rows.map((it) => it.value()))
     toasts.show(t("saved"))

@@ -146,7 +146,7 @@ impl FakeProvider {
         });
     }
 
-    /// Answers the token counts of llama.cpp and KoboldCpp. Without it they are not found.
+    /// Answers requests for token counts of llama.cpp and KoboldCpp. Without a counter, they get 404.
     pub fn count_tokens_with(&self, counter: impl Fn(&str) -> usize + Send + 'static) {
         self.plan(|plan| plan.token_counter = Some(Box::new(counter)));
     }

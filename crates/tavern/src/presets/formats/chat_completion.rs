@@ -129,7 +129,7 @@ pub fn read(reading: &mut FieldReader) -> Value {
     origin
 }
 
-/// Reads what follows a continued text: the field contains the text itself.
+/// Reads the Continue Postfix: the field contains the characters themselves.
 fn read_continue_postfix(reading: &mut FieldReader) {
     let found = reading.fields.get("continue_postfix");
     let text = found.and_then(Value::as_str);

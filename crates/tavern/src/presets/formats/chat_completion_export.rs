@@ -44,14 +44,15 @@ pub fn write(document: &Value, origin: Option<&Value>) -> Value {
     if let Some((number, _)) = NAMES.iter().find(|(_, word)| names == Some(*word)) {
         file.insert("names_behavior".to_owned(), json!(number));
     }
-    if sets_order(document) {
+    if has_prompt_order(document) {
         insert_prompts(&mut file, &effective_order(document), origin);
     }
     Value::Object(file)
 }
 
-/// Returns whether the preset sets the order or a text of it. If not, the order in use applies.
-fn sets_order(document: &Value) -> bool {
+/// Returns whether the preset sets the order or a text of it. If not, the file contains no order, and the
+/// order in use is kept.
+fn has_prompt_order(document: &Value) -> bool {
     let keys = ["prompt_order", "main_prompt", "post_history_instructions"];
     keys.into_iter().any(|it| !document[it].is_null())
 }

@@ -1,4 +1,4 @@
-//! Tests of importing and exporting prompts and texts of chat-completion presets.
+//! Tests of the import and export of the prompts and texts of chat-completion presets.
 
 use serde_json::json;
 
@@ -40,7 +40,7 @@ fn a_custom_system_prompt_is_marked_and_the_mark_is_exported() {
 }
 
 #[test]
-fn prefills_examples_and_what_follows_a_continued_text_are_imported() {
+fn prefills_the_example_format_and_the_continue_postfix_are_imported() {
     let file = json!({
         "prompts": [], "assistant_prefill": "Well,", "assistant_impersonation": "I",
         "send_if_empty": "(goes on)", "continue_postfix": "\n", "continue_prefill": true,

@@ -112,7 +112,7 @@ pub fn read_entries(
         if entry.system_prompt && entry.enabled {
             let name = short_name(&entry.label);
             let sentence = format!(
-                "“{name}” is not sent, because SillyTavern does not send it either. Clear its mark to send it."
+                "“{name}” is not sent, as in SillyTavern. To send it, clear “Not sent” in the preset editor."
             );
             reading.warn(ImportWarning::new("entry_not_sent", sentence).with("name", name));
         }
@@ -129,7 +129,7 @@ pub fn read_entries(
     entries
 }
 
-/// Returns the order of a file that has none.
+/// Returns the lines of the default order, for a file without an order.
 fn default_lines() -> Vec<Map<String, Value>> {
     let line = |entry: PresetEntry| {
         Map::from_iter([
@@ -172,7 +172,7 @@ fn add_unnamed_slots(
     if !labels.is_empty() {
         let names = labels.join(", ");
         let sentence = format!(
-            "The order does not name these entries; they are sent after all others: {names}."
+            "These entries are not in the prompt order; they are sent after all others: {names}."
         );
         reading.warn(ImportWarning::new("slots_added", sentence).with("names", names));
     }

@@ -1,4 +1,4 @@
-//! Reads the active presets of SillyTavern's `settings.json`: those of the API that it uses.
+//! Reads the active preset and templates of SillyTavern's `settings.json`: those of the API in use.
 
 use serde_json::{Map, Value};
 
@@ -15,7 +15,7 @@ const SAMPLERS: [(&str, &str); 3] = [
 ];
 const CHAT: &str = "oai_settings";
 
-/// Reads the active presets; returns their `origin`. Everything else in the file is left out.
+/// Reads the active preset and templates; returns their `origin`. Everything else in the file is left out.
 pub fn read(reading: &mut FieldReader) -> Value {
     let mut file = std::mem::take(&mut reading.fields);
     let api = file
@@ -23,7 +23,7 @@ pub fn read(reading: &mut FieldReader) -> Value {
         .and_then(Value::as_str)
         .unwrap_or_default();
     let samplers = SAMPLERS.into_iter().find(|(name, _)| *name == api);
-    let sentence = "Only the active preset of the settings was imported. Personas, World Info settings and all \
+    let sentence = "Only the active preset and templates were imported. Personas, World Info settings and all \
         other settings were left out.";
     reading.warn(ImportWarning::new("settings_partly_read", sentence));
     let Some((_, field)) = samplers else {

@@ -9,8 +9,8 @@ use crate::presets::formats::field_reader::{FieldReader, boolean, is_blank, numb
 /// The name of this format in `origin`.
 pub const FORM: &str = "text_completion";
 
-/// Their name, our name, minimum, maximum. Of two names for one value, the later wins. The first name
-/// for a value is the one that is exported.
+/// Their name, our name, minimum, maximum. If a file has two names for one value, the later in this list
+/// wins. The first is used in exports.
 const FRACTIONS: [(&str, &str, f64, f64); 27] = [
     ("temp", "temperature", 0.0, 5.0),
     ("temperature", "temperature", 0.0, 5.0),
@@ -60,15 +60,16 @@ const INTEGERS: [(&str, &str, i64, i64); 8] = [
     ("dry_penalty_last_n", "dry_penalty_last_n", 0, 10_000_000),
     ("mirostat_mode", "mirostat_mode", 0, 2),
 ];
-/// The context window and the length of a reply: in NovelAI's presets `max_length` is that of a reply.
+/// The fields that NovelAI's presets use differently: there, `max_length` is the maximum length of a reply.
 const LENGTHS: [(&str, &str, i64, i64); 1] = [("max_length", "context_tokens", 64, 10_000_000)];
 const NOVEL_LENGTHS: [(&str, &str, i64, i64); 2] = [
     ("max_context", "context_tokens", 64, 10_000_000),
     ("max_length", "max_tokens", 1, 1_000_000),
 ];
-/// The file has lists as texts: their name, our name.
+/// Samplers whose values are lists, which a file contains as text: their name, our name.
 const BREAKERS: (&str, &str) = ("dry_sequence_breakers", "dry_sequence_breakers");
 const BANNED: (&str, &str) = ("banned_tokens", "banned_strings");
+/// Their name, our name.
 const GRAMMAR: (&str, &str) = ("grammar_string", "grammar");
 /// Samplers that no provider here supports, and the value at which each has no effect.
 const UNSUPPORTED: [(&str, f64); 9] = [
@@ -91,7 +92,7 @@ pub fn is_text_completion(fields: &Map<String, Value>) -> bool {
     has_temperature && others.into_iter().any(has)
 }
 
-/// Returns the names of the context window and of the length of a reply, which differ in NovelAI's presets.
+/// Returns the fields of the context window and of the reply length that apply to this kind of preset.
 fn lengths(fields: &Map<String, Value>) -> &'static [(&'static str, &'static str, i64, i64)] {
     let novel = ["tail_free_sampling", "phrase_rep_pen", "max_context"];
     match novel.into_iter().any(|it| fields.contains_key(it)) {
@@ -124,7 +125,7 @@ pub fn read(reading: &mut FieldReader) -> Value {
     json!({"form": FORM, "fields": std::mem::take(&mut reading.fields)})
 }
 
-/// Reads the range of a temperature between two bounds: half of their distance, around their middle.
+/// Reads a dynamic temperature: the file has its bounds, our document the midpoint and half of the range.
 fn read_dynamic_temperature(reading: &mut FieldReader) {
     let is_on = reading.fields.get("dynatemp").and_then(boolean) == Some(true);
     let bound = |name: &str| reading.fields.get(name).and_then(number);
@@ -144,7 +145,7 @@ fn read_dynamic_temperature(reading: &mut FieldReader) {
     }
 }
 
-/// Moves a list, which the file may have as text, to its key. A blank one is not set.
+/// Moves a list, which may be a text in the file, to its key. One that is empty or invalid is not moved.
 fn read_list(
     reading: &mut FieldReader,
     (field, key): (&str, &str),
@@ -161,7 +162,7 @@ fn read_list(
     }
 }
 
-/// Returns the texts of a list with one in each line, some of them quoted.
+/// Returns the items of a text with one item in each line. An item may be quoted.
 fn lines(text: &str) -> Vec<String> {
     let each = text.lines().map(str::trim).filter(|it| !it.is_empty());
     let unquoted = each.map(|it| {
@@ -179,13 +180,13 @@ fn warn_unsupported(reading: &mut FieldReader) {
         let value = fields.get(name).and_then(number);
         value.is_some_and(|it| it != unused)
     };
-    let says = |name: &str| fields.get(name).is_some_and(|it| !is_blank(it));
+    let is_set = |name: &str| fields.get(name).is_some_and(|it| !is_blank(it));
     let numbers = UNSUPPORTED
         .iter()
-        .filter(|(name, idle)| is_used(name, *idle));
+        .filter(|(name, neutral)| is_used(name, *neutral));
     let texts = ["negative_prompt", "logit_bias", "phrase_rep_pen"];
     let mut names: Vec<&str> = numbers.map(|(name, _)| *name).collect();
-    names.extend(texts.into_iter().filter(|it| says(it)));
+    names.extend(texts.into_iter().filter(|it| is_set(it)));
     if !names.is_empty() {
         let names = names.join(", ");
         let sentence = format!(

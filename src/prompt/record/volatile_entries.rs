@@ -1,15 +1,16 @@
-//! Finds the entries of a preset that change the beginning of the prompt with every turn, for the prompt
-//! inspector: a provider with a prompt cache processes everything after them again. No I/O.
+//! Finds the volatile entries of a preset, which change the beginning of the prompt with every turn, so that a
+//! provider with a prompt cache processes everything after them again. The prompt inspector warns about them.
+//! No I/O.
 
 use tavern::cards::card::Card;
 use tavern::import_warning::ImportWarning;
-use tavern::macros::syntax::changing_macros;
+use tavern::macros::syntax::volatile_macros;
 use tavern::presets::complete_preset::{PresetEntry, PromptPosition, PromptSlot};
 
 use crate::prompt::context::PromptContext;
 
-/// Returns a warning for each of `entries`, those that are sent in their order, that precedes the history
-/// and contains a macro of the time, of chance or of the newest message.
+/// Returns a warning for each entry that precedes the history and contains a volatile macro; `entries` are
+/// those that are sent, in their order.
 pub fn warnings<'a>(
     context: &PromptContext,
     entries: impl Iterator<Item = &'a PresetEntry>,
@@ -21,7 +22,7 @@ pub fn warnings<'a>(
 }
 
 fn warning(entry: &PresetEntry) -> Option<ImportWarning> {
-    let found = changing_macros::find(&entry.text);
+    let found = volatile_macros::find(&entry.text);
     if found.is_empty() {
         return None;
     }

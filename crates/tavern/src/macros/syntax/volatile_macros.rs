@@ -1,5 +1,6 @@
-//! Finds the macros of a text whose value differs from one prompt to the next as a rule: those of the
-//! time of day, of chance, and of the newest message. Dates change once a day and are not among them.
+//! Finds the volatile macros of a text: those whose value usually differs between two consecutive prompts,
+//! because it depends on the time of day, on chance or on the newest messages. Dates change once a day, so
+//! their macros are not volatile.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +10,8 @@ use crate::macros::syntax::names::{COMMENT, MacroSpec, TIME_AT_OFFSET};
 use crate::macros::syntax::parser::parse;
 use crate::macros::syntax::tree::{MacroCall, MacroNode};
 
-/// The first names of these macros. `{{datetimeformat}}` is one if its pattern contains the time of day.
-const CHANGING: [&str; 12] = [
+/// The first names of the volatile macros. `{{datetimeformat}}` is one if its pattern contains the time of day.
+const VOLATILE: [&str; 12] = [
     "time",
     TIME_AT_OFFSET,
     "isotime",
@@ -25,7 +26,7 @@ const CHANGING: [&str; 12] = [
     "allchatrange",
 ];
 
-/// Returns their names, as written, each once. Empty for a text beyond the limits.
+/// Returns the names of the volatile macros, as written, each once. Empty for a text beyond the limits.
 pub fn find(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     add_all(&parse(text).unwrap_or_default(), &mut found);
@@ -47,7 +48,7 @@ fn add(call: &MacroCall<'_>, found: &mut BTreeSet<String>) {
         if matches!(spec.name, COMMENT | "comment") {
             return;
         }
-        if is_changing(spec, call) {
+        if is_volatile(spec, call) {
             found.insert(head.name.to_owned());
         }
     }
@@ -58,17 +59,17 @@ fn add(call: &MacroCall<'_>, found: &mut BTreeSet<String>) {
     }
 }
 
-fn is_changing(spec: MacroSpec, call: &MacroCall<'_>) -> bool {
+fn is_volatile(spec: MacroSpec, call: &MacroCall<'_>) -> bool {
     if !(spec.min_args..=spec.max_args).contains(&call.n_args()) {
-        return false; // it is left as it is
+        return false; // such a macro is not expanded
     }
     match spec.name {
         "datetimeformat" => date_time::has_time_of_day(&pattern_text(call)),
-        name => CHANGING.contains(&name),
+        name => VOLATILE.contains(&name),
     }
 }
 
-/// Returns the text of the pattern without inner macros, which are searched themselves.
+/// Returns the pattern without its inner macros, which `add` checks on their own.
 fn pattern_text(call: &MacroCall<'_>) -> String {
     let mut pattern = String::new();
     for (start, nodes) in call.arguments() {
@@ -94,12 +95,12 @@ mod tests {
         found: Vec<String>,
     }
 
-    /// `tests/web/changing_entries.test.mjs` checks the same cases.
+    /// `tests/web/volatile_entries.test.mjs` checks the same cases.
     #[test]
-    fn macros_of_time_chance_and_the_newest_message_change_with_every_turn() {
+    fn macros_of_time_chance_and_the_newest_message_are_volatile() {
         let path = concat!(
             env!("CARGO_MANIFEST_DIR"),
-            "/../../tests/fixtures/changing_macros.json"
+            "/../../tests/fixtures/volatile_macros.json"
         );
         let cases = std::fs::read_to_string(path).expect("the fixture is readable");
         let cases: Vec<Case> =

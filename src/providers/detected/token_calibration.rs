@@ -1,11 +1,11 @@
-//! Learns from the token counts that providers report by how much the estimates of a model's tokens are
-//! wrong. Each node learns on its own; what is recorded in the settings of a provider applies to all.
+//! Calibrates the estimated token counts of a model with the counts that its provider reports. Each node
+//! collects reports on its own; a correction that is recorded in the settings of a provider applies to all.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use base::ids::ProviderId;
-use llm::compatibility::token_scale::{TokenScale, Tokenizer};
+use llm::compatibility::token_factors::{TokenFactors, Tokenizer};
 use llm::provider_options::DETECTED;
 use serde::Deserialize;
 use serde_json::Value;
@@ -15,28 +15,30 @@ use crate::providers::provider;
 
 /// The number of replies after which a correction is used.
 const MIN_REPLIES: u32 = 5;
-/// The weight of a new reply after that.
+/// The minimum weight of a new report in the mean.
 const WEIGHT: f64 = 0.1;
 /// A correction that differs less from the recorded one is not recorded.
 const MIN_DIFFERENCE: f64 = 0.05;
-/// A report further from the estimate counts other things than the prompt.
+/// The limits of the ratio of a report to its estimate. A report beyond them counts something else than the
+/// prompt, and is ignored.
 const MIN_RATIO: f64 = 0.3;
 const MAX_RATIO: f64 = 4.0;
 /// The limits of a correction.
 const MIN_CORRECTION: f64 = 0.5;
 const MAX_CORRECTION: f64 = 3.0;
-/// The maximum number of models that a node remembers.
+/// The maximum number of models whose reports a node keeps.
 const MAX_MODELS: usize = 1_000;
 
 /// The key of the factor that an admin has set.
 const TOKEN_FACTOR: &str = "token_factor";
 
-/// Returns how the tokens of a provider's model are counted.
-pub fn scale(row: &provider::Model) -> TokenScale {
+/// Returns the token factors of a provider's model.
+pub fn factors(row: &provider::Model) -> TokenFactors {
     match row.settings[TOKEN_FACTOR].as_f64() {
-        Some(factor) => TokenScale::uniform(factor),
+        Some(factor) => TokenFactors::uniform(factor),
         None => {
-            let factors = TokenScale::of_tokenizer(tokenizer(&row.settings), row.kind, &row.model);
+            let factors =
+                TokenFactors::of_tokenizer(tokenizer(&row.settings), row.kind, &row.model);
             factors.corrected(correction(row).unwrap_or(1.0))
         }
     }
@@ -47,16 +49,17 @@ pub fn tokenizer(settings: &Value) -> Tokenizer {
     Tokenizer::deserialize(&settings[TOKENIZER]).unwrap_or_default()
 }
 
-/// Returns the recorded correction of these counts, 1 if there is none; `None`: an admin has set the factor.
+/// Returns the recorded correction of a provider's model, 1 if there is none; `None`: an admin has set the
+/// factor.
 pub fn correction(row: &provider::Model) -> Option<f64> {
-    let learned = &row.settings[DETECTED][TOKEN_CORRECTIONS][&row.model];
+    let recorded = &row.settings[DETECTED][TOKEN_CORRECTIONS][&row.model];
     let is_set = row.settings[TOKEN_FACTOR].is_number();
-    (!is_set).then(|| learned.as_f64().unwrap_or(1.0))
+    (!is_set).then(|| recorded.as_f64().unwrap_or(1.0))
 }
 
-/// What a node has learned. Cheap to clone; clones share state.
+/// The reports that a node has collected. Cheap to clone; clones share state.
 #[derive(Clone, Debug, Default)]
-pub struct TokenLearning {
+pub struct TokenCalibration {
     models: Arc<Mutex<HashMap<(ProviderId, String), Observed>>>,
 }
 
@@ -80,9 +83,9 @@ pub struct ReportedTokens {
     pub correction: f64,
 }
 
-impl TokenLearning {
-    /// Adds a report. Returns the correction to record, if it is known well and differs from the recorded
-    /// one.
+impl TokenCalibration {
+    /// Adds a report. Returns the correction to record, if there are enough reports and it differs from the
+    /// recorded one.
     pub fn observe(
         &self,
         provider: ProviderId,
@@ -90,7 +93,7 @@ impl TokenLearning {
         tokens: ReportedTokens,
     ) -> Option<f64> {
         let ratio = ratio(tokens.reported, tokens.estimated)?;
-        // Beyond these limits the factors of the text are at their own.
+        // Beyond these limits a correction would change little, because corrected factors are limited, too.
         let implied = (ratio * tokens.correction).clamp(MIN_CORRECTION, MAX_CORRECTION);
         let mut models = self.models.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (provider, model.to_owned());
@@ -98,7 +101,7 @@ impl TokenLearning {
             models.clear();
         }
         let observed = models.entry(key).or_default();
-        // The record is dropped with the address of the provider: another endpoint may count differently.
+        // The record was dropped with the address or the tokenizer of the provider, so earlier reports are void.
         if tokens.correction == 1.0 && observed.recorded != 1.0 {
             *observed = Observed::default();
         }
@@ -137,7 +140,7 @@ fn ratio(reported: i64, estimated: i64) -> Option<f64> {
 mod tests {
     use base::ids::ProviderId;
 
-    use super::{ReportedTokens, TokenLearning};
+    use super::{ReportedTokens, TokenCalibration};
 
     fn tokens(reported: i64, correction: f64) -> ReportedTokens {
         ReportedTokens {
@@ -147,64 +150,64 @@ mod tests {
         }
     }
 
-    fn observe(learning: &TokenLearning, model: &str, tokens: ReportedTokens) -> Option<f64> {
-        learning.observe(ProviderId(1), model, tokens)
+    fn observe(calibration: &TokenCalibration, model: &str, tokens: ReportedTokens) -> Option<f64> {
+        calibration.observe(ProviderId(1), model, tokens)
     }
 
     #[test]
     fn a_correction_is_known_after_five_replies_and_for_its_model_only() {
-        let learning = TokenLearning::default();
+        let calibration = TokenCalibration::default();
         for _ in 0..4 {
-            assert_eq!(observe(&learning, "a", tokens(1_200, 1.0)), None);
+            assert_eq!(observe(&calibration, "a", tokens(1_200, 1.0)), None);
         }
 
-        let correction = observe(&learning, "a", tokens(1_200, 1.0));
+        let correction = observe(&calibration, "a", tokens(1_200, 1.0));
 
         assert!(
             correction.is_some_and(|it| (it - 1.2).abs() < 1e-9),
             "{correction:?}"
         );
-        assert_eq!(observe(&learning, "b", tokens(1_200, 1.0)), None);
+        assert_eq!(observe(&calibration, "b", tokens(1_200, 1.0)), None);
         // The estimates are right now, so there is nothing to record.
-        assert_eq!(observe(&learning, "a", tokens(1_000, 1.2)), None);
+        assert_eq!(observe(&calibration, "a", tokens(1_000, 1.2)), None);
     }
 
     #[test]
-    fn a_dropped_record_forgets_what_was_learned_before() {
-        let learning = TokenLearning::default();
+    fn a_dropped_record_resets_the_calibration() {
+        let calibration = TokenCalibration::default();
         for _ in 0..5 {
-            observe(&learning, "a", tokens(1_500, 1.0));
+            observe(&calibration, "a", tokens(1_500, 1.0));
         }
-        assert_eq!(observe(&learning, "a", tokens(1_000, 1.5)), None);
+        assert_eq!(observe(&calibration, "a", tokens(1_000, 1.5)), None);
 
-        let first_of_other_endpoint = observe(&learning, "a", tokens(1_000, 1.0));
+        let first_of_other_endpoint = observe(&calibration, "a", tokens(1_000, 1.0));
 
         assert_eq!(first_of_other_endpoint, None);
         for _ in 0..40 {
-            observe(&learning, "b", tokens(300, 0.5));
+            observe(&calibration, "b", tokens(300, 0.5));
         }
-        let least = observe(&learning, "b", tokens(300, 1.1));
+        let least = observe(&calibration, "b", tokens(300, 1.1));
         assert!(least.is_some_and(|it| it >= 0.5), "{least:?}");
     }
 
     #[test]
     fn reports_that_count_something_else_are_ignored() {
-        let learning = TokenLearning::default();
+        let calibration = TokenCalibration::default();
 
         let odd = [0, -5, 7, 100_000];
-        let learned = (0..40).find_map(|n| observe(&learning, "a", tokens(odd[n % 4], 1.0)));
+        let recorded = (0..40).find_map(|n| observe(&calibration, "a", tokens(odd[n % 4], 1.0)));
 
-        assert_eq!(learned, None);
+        assert_eq!(recorded, None);
     }
 
     #[test]
     fn later_reports_change_a_correction_slowly() {
-        let learning = TokenLearning::default();
+        let calibration = TokenCalibration::default();
         for _ in 0..20 {
-            observe(&learning, "a", tokens(1_500, 1.0));
+            observe(&calibration, "a", tokens(1_500, 1.0));
         }
 
-        let correction = observe(&learning, "a", tokens(1_000, 1.0));
+        let correction = observe(&calibration, "a", tokens(1_000, 1.0));
 
         assert!(
             correction.is_some_and(|it| (it - 1.45).abs() < 1e-9),

@@ -2,14 +2,14 @@
 import assert from "node:assert/strict"
 import { readFileSync } from "node:fs"
 import { test } from "node:test"
-import { changingMacros, changingMacrosOf } from "../../static/js/models/presets/changing_entries.js"
+import { volatileMacros, volatileMacrosOf } from "../../static/js/models/presets/volatile_entries.js"
 
-const CASES = new URL("../fixtures/changing_macros.json", import.meta.url)
+const CASES = new URL("../fixtures/volatile_macros.json", import.meta.url)
 
-// `crates/tavern/src/macros/syntax/changing_macros.rs` checks the same cases.
-test("macros of time, chance and the newest message change with every turn", () => {
+// `crates/tavern/src/macros/syntax/volatile_macros.rs` checks the same cases.
+test("macros of time, chance and the newest message are volatile", () => {
   for (const { text, found } of JSON.parse(readFileSync(CASES, "utf8"))) {
-    assert.deepEqual(changingMacros(text), found, text)
+    assert.deepEqual(volatileMacros(text), found, text)
   }
 })
 
@@ -17,7 +17,7 @@ test("only an entry that is sent before the history is marked", () => {
   const text = "It is {{time}}."
   const entry = (id, fields) => ({ id, text, slot: null, enabled: true, place: "relative", ...fields })
   const marked = (entries) =>
-    entries.filter((it) => changingMacrosOf(it, entries).length > 0).map(({ id }) => id)
+    entries.filter((it) => volatileMacrosOf(it, entries).length > 0).map(({ id }) => id)
 
   const entries = [
     entry("main", { slot: "main" }),

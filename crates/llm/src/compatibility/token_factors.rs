@@ -1,7 +1,7 @@
-//! How many tokens a text has for a model whose tokenizer is not known: our count times a factor of the
-//! model's family and the script of the text. No I/O.
+//! Estimates how many tokens a text has for a model: the count of our own tokenizer times a factor for the
+//! tokenizer of the model and the script of the text. No I/O.
 //!
-//! The factors are upper estimates, so that a prompt leaves room rather than being refused.
+//! The factors are upper estimates, because a prompt that is too long is refused.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use crate::registry::ProviderKind;
 use crate::tokens;
 
-/// The least and the greatest factor after a correction.
+/// The limits of a corrected factor.
 const MIN_FACTOR: f64 = 0.8;
 const MAX_FACTOR: f64 = 3.0;
 
@@ -18,7 +18,7 @@ const MAX_FACTOR: f64 = 3.0;
 #[schema(as = Tokenizer)]
 #[serde(rename_all = "snake_case")]
 pub enum Tokenizer {
-    /// By the kind of the provider and the name of the model.
+    /// Chosen by the kind of the provider and the name of the model.
     #[default]
     Auto,
     O200kBase,
@@ -31,9 +31,9 @@ pub enum Tokenizer {
     Deepseek,
 }
 
-/// The factors of the tokens of a model, by script.
+/// How many tokens a model has for one token of our own tokenizer, by script.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct TokenScale {
+pub struct TokenFactors {
     latin: f64,
     cyrillic: f64,
     hangul: f64,
@@ -42,14 +42,14 @@ pub struct TokenScale {
     other: f64,
 }
 
-/// Our own tokenizer is that of the model.
-const EXACT: TokenScale = scale([1.0, 1.0, 1.0, 1.0, 1.0]);
+/// For models with the vocabulary of our own tokenizer, o200k.
+const EXACT: TokenFactors = by_script([1.0, 1.0, 1.0, 1.0, 1.0]);
 /// OpenAI's models before o200k.
-const CL100K: TokenScale = scale([1.05, 1.4, 1.7, 1.4, 1.7]);
-const CLAUDE: TokenScale = scale([1.15, 1.7, 1.7, 1.1, 2.5]);
+const CL100K: TokenFactors = by_script([1.05, 1.4, 1.7, 1.4, 1.7]);
+const CLAUDE: TokenFactors = by_script([1.15, 1.7, 1.7, 1.1, 2.5]);
 /// Mistral, Llama 3, Gemma, Qwen and DeepSeek.
-const OPEN_MODELS: TokenScale = scale([1.1, 1.3, 1.7, 1.1, 2.0]);
-const UNKNOWN: TokenScale = scale([1.15, 1.7, 2.0, 1.1, 2.5]);
+const OPEN_MODELS: TokenFactors = by_script([1.1, 1.3, 1.7, 1.1, 2.0]);
+const UNKNOWN: TokenFactors = by_script([1.15, 1.7, 2.0, 1.1, 2.5]);
 
 const OPEN_NAMES: [&str; 13] = [
     "mistral",
@@ -69,8 +69,8 @@ const OPEN_NAMES: [&str; 13] = [
 const CL100K_NAMES: [&str; 4] = ["gpt-4-", "gpt-3.5", "gpt-35", "text-embedding"];
 const O200K_NAMES: [&str; 7] = ["gpt-", "chatgpt", "o1", "o3", "o4", "codex", "computer-use"];
 
-const fn scale([latin, cyrillic, hangul, han, other]: [f64; 5]) -> TokenScale {
-    TokenScale {
+const fn by_script([latin, cyrillic, hangul, han, other]: [f64; 5]) -> TokenFactors {
+    TokenFactors {
         latin,
         cyrillic,
         hangul,
@@ -79,14 +79,14 @@ const fn scale([latin, cyrillic, hangul, han, other]: [f64; 5]) -> TokenScale {
     }
 }
 
-impl Default for TokenScale {
+impl Default for TokenFactors {
     fn default() -> Self {
         EXACT
     }
 }
 
-impl TokenScale {
-    /// Returns the factors for a model before anything is known about its tokens.
+impl TokenFactors {
+    /// Returns the factors for a model, by the kind of its provider and its name.
     pub fn of_model(kind: ProviderKind, model: &str) -> Self {
         let model = model.to_lowercase();
         // The name after the vendor, as in `openai/gpt-5`.
@@ -107,7 +107,7 @@ impl TokenScale {
         }
     }
 
-    /// Returns the factors of a tokenizer; those of a model if it is `Auto`.
+    /// Returns the factors of a tokenizer; with `Auto`, those for the model.
     pub fn of_tokenizer(tokenizer: Tokenizer, kind: ProviderKind, model: &str) -> Self {
         match tokenizer {
             Tokenizer::Auto => Self::of_model(kind, model),
@@ -124,36 +124,36 @@ impl TokenScale {
 
     /// Returns the same factor for every script.
     pub fn uniform(factor: f64) -> Self {
-        scale([factor; 5])
+        by_script([factor; 5])
     }
 
-    /// Returns the factors multiplied by what the provider's reports have shown, within limits.
+    /// Returns the factors multiplied by a correction, within limits.
     pub fn corrected(self, correction: f64) -> Self {
         let factors = [self.latin, self.cyrillic, self.hangul, self.han, self.other];
-        scale(factors.map(|it| (it * correction).clamp(MIN_FACTOR, MAX_FACTOR)))
+        by_script(factors.map(|it| (it * correction).clamp(MIN_FACTOR, MAX_FACTOR)))
     }
 
-    /// Returns the least factor.
-    pub fn least(self) -> f64 {
+    /// Returns the smallest factor.
+    pub fn smallest(self) -> f64 {
         let others = [self.cyrillic, self.hangul, self.han, self.other];
         others.into_iter().fold(self.latin, f64::min)
     }
 
-    /// Counts the tokens of a text. Never negative.
+    /// Estimates the tokens of a text. Never negative.
     pub fn count(self, text: &str) -> i64 {
-        self.scale(text, tokens::count(text))
+        self.apply(text, tokens::count(text))
     }
 
-    /// Returns the number of tokens of a text that has `counted` tokens by our own tokenizer.
+    /// Estimates the tokens of a text that has `counted` tokens by our own tokenizer.
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)] // far below 2^52
-    pub fn scale(self, text: &str, counted: i64) -> i64 {
+    pub fn apply(self, text: &str, counted: i64) -> i64 {
         if self == EXACT {
             return counted;
         }
         (counted as f64 * self.factor(text)).ceil() as i64
     }
 
-    /// Returns the factor of a text: the mean of its scripts, weighted by the tokens that each has.
+    /// Returns the factor of a text: the mean of the factors of its characters, weighted by their tokens.
     fn factor(self, text: &str) -> f64 {
         if text.is_ascii() {
             return self.latin;
@@ -171,7 +171,7 @@ impl TokenScale {
         }
     }
 
-    /// Returns the factor of a character, and how many tokens it has roughly.
+    /// Returns the factor of a character, and as its weight the approximate number of its tokens.
     fn of_character(self, it: char) -> (f64, f64) {
         match u32::from(it) {
             0..=0x36f | 0x1e00..=0x1eff | 0x2000..=0x2bff => (self.latin, 0.25),
@@ -189,7 +189,7 @@ impl TokenScale {
 
 #[cfg(test)]
 mod tests {
-    use super::{CL100K, CLAUDE, EXACT, OPEN_MODELS, TokenScale, Tokenizer, UNKNOWN};
+    use super::{CL100K, CLAUDE, EXACT, OPEN_MODELS, TokenFactors, Tokenizer, UNKNOWN};
     use crate::registry::ProviderKind::{Anthropic, Demo, Openai, OpenaiCompatible};
     use crate::tokens;
 
@@ -207,14 +207,14 @@ mod tests {
             (OpenaiCompatible, "Qwen/Qwen3-32B", OPEN_MODELS),
             (OpenaiCompatible, "my-merge-24b", UNKNOWN),
         ] {
-            assert_eq!(TokenScale::of_model(kind, model), expected, "{model}");
+            assert_eq!(TokenFactors::of_model(kind, model), expected, "{model}");
         }
     }
 
     #[test]
     fn a_tokenizer_that_is_set_replaces_the_family_of_the_name() {
         let factors =
-            |tokenizer| TokenScale::of_tokenizer(tokenizer, OpenaiCompatible, "my-merge-24b");
+            |tokenizer| TokenFactors::of_tokenizer(tokenizer, OpenaiCompatible, "my-merge-24b");
 
         assert_eq!(factors(Tokenizer::Auto), UNKNOWN);
         assert_eq!(factors(Tokenizer::O200kBase), EXACT);
@@ -245,8 +245,8 @@ mod tests {
         let text = "The rain has stopped.";
         let counted = tokens::count(text);
 
-        assert_eq!(TokenScale::default().count(text), counted);
-        assert_eq!(TokenScale::uniform(1.5).scale(text, 5), 8);
+        assert_eq!(TokenFactors::default().count(text), counted);
+        assert_eq!(TokenFactors::uniform(1.5).apply(text, 5), 8);
         assert_eq!(UNKNOWN.count(""), 0);
     }
 
@@ -257,8 +257,8 @@ mod tests {
 
         assert_eq!(
             (low, high),
-            (TokenScale::uniform(0.8), TokenScale::uniform(3.0))
+            (TokenFactors::uniform(0.8), TokenFactors::uniform(3.0))
         );
-        assert!((UNKNOWN.corrected(0.9).least() - 0.99).abs() < 1e-9);
+        assert!((UNKNOWN.corrected(0.9).smallest() - 0.99).abs() < 1e-9);
     }
 }
