@@ -280,15 +280,14 @@ async fn load_entries(
 }
 
 /// Returns whether a lorebook of a character has the same entries as an earlier one, and one of the two is
-/// embedded in a card: the unchanged library copy of a card's lorebook is not scanned again, and neither is
-/// one that several cards contain.
+/// embedded in a card: the unchanged library copy of a card's lorebook is not scanned again, wherever it is
+/// linked, and neither is a lorebook that several cards contain.
 fn is_copy(book: &Lorebook, earlier: &[Lorebook]) -> bool {
-    let is_of_character = |it: &Lorebook| it.source == LorebookSource::Character;
     let is_same = |it: &Lorebook| {
         let is_embedded = it.id.is_none() || book.id.is_none();
-        is_of_character(it) && is_embedded && has_same_entries(it, book)
+        is_embedded && has_same_entries(it, book)
     };
-    is_of_character(book) && earlier.iter().any(is_same)
+    book.source == LorebookSource::Character && earlier.iter().any(is_same)
 }
 
 /// Returns whether two lorebooks have equal entries, wherever they are stored.

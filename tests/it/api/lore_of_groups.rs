@@ -10,6 +10,7 @@ use crate::support::http_client::{HttpClient, expect, id, root_of};
 struct LoreGroup {
     app: TestApp,
     owner: HttpClient,
+    space: i64,
     conversation: i64,
     characters: Vec<Value>,
     memberships: Vec<i64>,
@@ -46,6 +47,7 @@ impl LoreGroup {
         Self {
             app,
             owner,
+            space: id(&space),
             conversation,
             characters,
             memberships,
@@ -141,6 +143,17 @@ on_both! {
 
         assert_eq!(group.books(0).await, ["Tides", "Coast"]);
         assert_eq!(group.books(1).await, ["Tides", "Coast"]);
+        group.app.close().await;
+    }
+
+    async fn a_lorebook_of_a_card_is_not_scanned_again_if_its_copy_is_linked_to_the_space(backend) {
+        let group = LoreGroup::open_default(backend, "append").await;
+        let copy = group.create_book("Library", "{{char}} counts gulls.").await;
+
+        let path = format!("/api/spaces/{}/lorebooks", group.space);
+        expect(200, group.owner.put(&path, json!({"lorebook_ids": [copy]})).await);
+
+        assert_eq!(group.books(0).await, ["Cid's", "Library"]);
         group.app.close().await;
     }
 
