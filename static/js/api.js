@@ -244,6 +244,7 @@ export default class Api {
   createPreset = (body) => this.#post("/presets", body)
   changePreset = (id, body) => this.#patch(`/presets/${id}`, body)
   deletePreset = (id) => this.#delete(`/presets/${id}`)
+  previewPreset = (file) => this.#upload("/presets/preview", file)
   importPreset = (file) => this.#upload("/presets/import", file)
   testRegexScript = (body) => this.#post("/regex_scripts/test", body)
 

@@ -1,10 +1,10 @@
-//! Test of presets in the page: a file is imported, its order changed by keyboard, a space uses it,
-//! and the prompt follows.
+//! Tests of presets in the page: a file is shown before it is imported, its order changed by keyboard, a
+//! space uses it, and the prompt follows.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use thirtyfour::Key;
 
-use crate::page::Page;
+use crate::page::{Page, Viewport};
 use crate::support::http_client::expect;
 use crate::test_server::{SpaceFixture, TestServer, manual};
 
@@ -63,6 +63,42 @@ async fn choose(page: &Page, label: &str) {
 }
 
 #[tokio::test]
+async fn a_dropped_preset_is_shown_with_its_scripts_before_it_is_stored() {
+    let test_server = TestServer::open().await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    let mut file: Value = serde_json::from_str(FILE).expect("the file is JSON");
+    file["extensions"] = json!({"regex_scripts": [{
+        "scriptName": "Loud", "findRegex": "/rain/g", "replaceString": "storm", "placement": [2],
+    }]});
+    let n_stored = async || {
+        let list = expect(200, test_space.ann.get("/api/presets").await);
+        list["data"].as_array().map(Vec::len)
+    };
+    let page = test_space.page_on(Viewport::Phone).await;
+
+    page.drop_file("Sea.json", file.to_string().as_bytes())
+        .await;
+    page.see_text("dialog .card-preview__name", "Sea").await;
+    page.see_text("dialog .import-warnings", "1 regex script is off")
+        .await;
+    page.click_text("dialog .regex-scripts summary", "Loud")
+        .await;
+    for text in ["/rain/g", "storm", "AI Output"] {
+        page.see_text("dialog .regex-script", text).await;
+    }
+    assert_eq!(n_stored().await, Some(0), "stored before it was confirmed");
+    page.press(Key::Escape).await;
+    page.gone("dialog").await;
+    assert_eq!(n_stored().await, Some(0), "stored although it was canceled");
+    page.drop_file("Sea.json", file.to_string().as_bytes())
+        .await;
+    page.click("dialog button[type=submit]").await;
+
+    page.see(".preset__entries [data-key=main]").await;
+    assert_eq!(n_stored().await, Some(1));
+}
+
+#[tokio::test]
 async fn a_preset_is_dropped_rearranged_and_chosen_and_the_prompt_follows() {
     let test_server = TestServer::open().await;
     let test_space = test_server.create_space(manual(), &["Mina"]).await;
@@ -70,6 +106,7 @@ async fn a_preset_is_dropped_rearranged_and_chosen_and_the_prompt_follows() {
     let page = test_space.page().await;
 
     page.drop_file("Sea.json", FILE.as_bytes()).await;
+    page.click("dialog button[type=submit]").await;
     page.see(".preset__entries [data-key=main]").await;
     page.press(Key::Escape).await;
     page.gone("dialog").await;

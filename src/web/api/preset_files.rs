@@ -1,18 +1,21 @@
-//! Endpoints that import a preset file into the caller's library and export a preset, in
-//! SillyTavern's format or in Troupe's.
+//! Endpoints that preview and import a preset file and export a preset, in SillyTavern's format or in
+//! Troupe's.
 
 use std::str::FromStr;
 
 use actix_web::http::header::{ContentDisposition, DispositionParam, DispositionType};
-use actix_web::web::{Data, Path};
+use actix_web::web::{Data, Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use base::display_name;
 use base::ids::PresetId;
 use serde::Serialize;
+use serde_json::Value;
 use tavern::import_warning;
 use tavern::import_warning::ImportWarning;
 use tavern::presets::preset_file;
-use tavern::presets::preset_file::{PresetFormat, PresetImportError};
+use tavern::presets::preset_file::{ImportedPreset, PresetFormat, PresetImportError};
+use tavern::regex_scripts::script_view::RegexScriptView;
+use tavern::regex_scripts::{script_list, script_view};
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -37,6 +40,51 @@ pub struct ImportedPresetResponse {
     warnings_coded: Vec<ImportWarning>,
 }
 
+/// The contents of a preset file before import.
+#[derive(Serialize, ToSchema)]
+#[schema(as = PresetPreview)]
+pub struct PresetPreviewResponse {
+    /// The name that the preset would have.
+    name: String,
+    /// The keys that would be set.
+    #[schema(value_type = Object)]
+    document: Value,
+    /// The regex scripts, which are off until their owner allows them.
+    scripts: Vec<RegexScriptView>,
+    /// Warnings as sentences.
+    warnings: Vec<String>,
+    /// The same warnings, in the same order, as codes.
+    warnings_coded: Vec<ImportWarning>,
+}
+
+/// Previews the import of a preset file. Nothing is stored.
+#[utoipa::path(
+    post,
+    path = "/api/presets/preview",
+    tag = "presets",
+    request_body(content = upload::UploadForm, content_type = "multipart/form-data"),
+    responses(
+        (status = 200, body = PresetPreviewResponse),
+        (status = 413, description = "`too_large`."),
+        (status = 415, description = "`unsupported_media_type`: a multipart form with a file is required."),
+        (status = 422, description = "`not_a_preset`, with the reason.")
+    )
+)]
+pub async fn preview(
+    app: Data<App>,
+    _caller: CurrentUser,
+    upload: PendingUpload,
+) -> ApiResult<Json<PresetPreviewResponse>> {
+    let (name, found) = receive_preset(&app, upload).await?;
+    Ok(Json(PresetPreviewResponse {
+        name,
+        scripts: script_view::views(script_list::of_preset(found.origin.as_ref())),
+        document: found.document,
+        warnings: import_warning::sentences(&found.warnings),
+        warnings_coded: found.warnings,
+    }))
+}
+
 /// Imports a preset file into the caller's library.
 #[utoipa::path(
     post,
@@ -55,16 +103,9 @@ pub async fn import(
     caller: CurrentUser,
     upload: PendingUpload,
 ) -> ApiResult<HttpResponse> {
-    let file = upload.read(preset_file::MAX_FILE_BYTES as u64).await?;
-    let bytes = file.bytes;
-    let work = app
-        .shutdown
-        .main()
-        .spawn_blocking(move || preset_file::read(&bytes));
-    let found = work.await.map_err(ApiError::internal)??;
-    let stem = file.name.rsplit_once('.').map_or(&*file.name, |it| it.0);
+    let (name, found) = receive_preset(&app, upload).await?;
     let new = preset::NewPreset {
-        name: first_valid_name([found.name.as_deref(), Some(stem)]),
+        name,
         document: found.document,
         origin: found.origin,
     };
@@ -74,6 +115,20 @@ pub async fn import(
         warnings: import_warning::sentences(&found.warnings),
         warnings_coded: found.warnings,
     }))
+}
+
+/// Reads an uploaded preset, and returns it with its name in the library.
+async fn receive_preset(app: &App, upload: PendingUpload) -> ApiResult<(String, ImportedPreset)> {
+    let file = upload.read(preset_file::MAX_FILE_BYTES as u64).await?;
+    let bytes = file.bytes;
+    let work = app
+        .shutdown
+        .main()
+        .spawn_blocking(move || preset_file::read(&bytes));
+    let found = work.await.map_err(ApiError::internal)??;
+    let stem = file.name.rsplit_once('.').map_or(&*file.name, |it| it.0);
+    let name = first_valid_name([found.name.as_deref(), Some(stem)]);
+    Ok((name, found))
 }
 
 /// Returns the first candidate that is a valid name after truncation.

@@ -163,6 +163,7 @@ fn library_endpoints() -> Vec<ApiEndpoint> {
         presets::delete,
         preset_expansion::expand,
         regex_scripts::test,
+        preset_files::preview,
         preset_files::import,
         preset_files::export,
         providers::list,

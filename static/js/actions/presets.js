@@ -46,6 +46,11 @@ export default class PresetActions {
     return this.#api.deletePreset(id)
   }
 
+  // Returns a preview of a file; nothing is stored.
+  preview(file) {
+    return this.#api.previewPreset(file)
+  }
+
   // Returns `{ preset, warnings }`.
   importFile(file) {
     return this.#api.importPreset(file)

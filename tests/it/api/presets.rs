@@ -152,6 +152,40 @@ on_sqlite! {
         app.close().await;
     }
 
+    async fn the_preview_of_a_preset_lists_its_scripts_and_stores_nothing(backend) {
+        let app = TestApp::start(backend).await;
+        let admin = app.admin().await;
+        let script = json!({
+            "scriptName": "Loud", "findRegex": "/rain/g", "replaceString": "storm", "placement": [1, 2],
+            "promptOnly": true,
+        });
+        let broken = json!({"scriptName": "Open", "findRegex": "/(/", "replaceString": "", "placement": [2]});
+        let file = json!({
+            "prompts": [{"identifier": "main", "content": "Tell a story."}],
+            "extensions": {"regex_scripts": [script, broken]},
+        });
+        let file = file.to_string();
+
+        let shown = bring(&admin, "/api/presets/preview", "Sea.json", file.as_bytes()).await;
+
+        let shown = expect(200, shown);
+        assert_eq!(shown["name"], "Sea");
+        let scripts = shown["scripts"].as_array().expect("a list of scripts");
+        assert_eq!(scripts.len(), 2, "{shown}");
+        assert_eq!((&scripts[0]["name"], &scripts[0]["find_regex"]), (&json!("Loud"), &json!("/rain/g")));
+        assert_eq!((&scripts[0]["replace_string"], &scripts[0]["error"]), (&json!("storm"), &Value::Null));
+        assert!(scripts[1]["error"]["message"].is_string(), "{shown}");
+        let list = expect(200, admin.get("/api/presets").await);
+        assert_eq!(list["data"], json!([]));
+        let made = expect(201, bring(&admin, "/api/presets/import", "Sea.json", file.as_bytes()).await);
+        for field in ["warnings", "warnings_coded"] {
+            assert_eq!(shown[field], made[field]);
+        }
+        assert_eq!(shown["document"], made["preset"]["document"]);
+        assert_eq!(shown["scripts"], made["preset"]["regex_scripts"]);
+        app.close().await;
+    }
+
     async fn a_file_that_is_not_a_preset_stores_nothing(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
@@ -162,8 +196,10 @@ on_sqlite! {
             ("empty.json", Vec::new(), 422, "not_a_preset"),
             ("large.json", vec![b' '; 5 * 1024 * 1024 + 1], 413, "too_large"),
         ] {
-            let refused = bring(&admin, "/api/presets/import", name, &bytes).await;
-            assert_eq!(refusal(&refused), (status, code.to_owned()), "{name}");
+            for path in ["/api/presets/preview", "/api/presets/import"] {
+                let refused = bring(&admin, path, name, &bytes).await;
+                assert_eq!(refusal(&refused), (status, code.to_owned()), "{path} {name}");
+            }
         }
 
         let list = expect(200, admin.get("/api/presets").await);

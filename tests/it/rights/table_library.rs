@@ -53,6 +53,7 @@ pub fn presets() -> Vec<Row> {
             .body(|_, _| json!({"document": {"temperature": 0.5}})),
         Row::of("DELETE /api/presets/{preset_id}", owners(204)),
         // The body is no form: roles that may upload a file get that error, others do not.
+        Row::of("POST /api/presets/preview", signed_in(415)),
         Row::of("POST /api/presets/import", signed_in(415)),
         Row::of("POST /api/presets/{preset_id}/expand", inside(200))
             .body(|_, _| json!({"text": "{{user}}"})),

@@ -1,7 +1,6 @@
 // Character cards: import, edit, export.
 export default {
   "card.preview": "Character card",
-  "card.refused": "This file could not be imported",
   "card.by": "by {name}",
   "card.version": "version {version}",
   "card.greeting": "First message",
@@ -9,7 +8,6 @@ export default {
   "card.lore": { one: "Includes {n} World Info entry", other: "Includes {n} World Info entries" },
   "card.world": "It is linked to the lorebook “{name}”.",
   "card.duplicate": "This card is already in your library.",
-  "card.warnings": "Repaired or skipped",
   "card.added_to_library": "{name} was added to your library.",
   "card.added_to_space": "{name} was added to {space}.",
   "card.add_to_library": "Add to my library",

@@ -11,6 +11,9 @@ export default {
   "search.more": "Show more",
   "search.gone": "This message no longer exists.",
 
+  "import.refused": "This file could not be imported",
+  "import.warnings": "Repaired or skipped",
+
   "chats.import": "Import a chat",
   "chats.import_space": "Import a space",
   "chats.export_jsonl": "Export for SillyTavern (JSONL)",

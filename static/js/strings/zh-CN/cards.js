@@ -1,7 +1,6 @@
 // 角色卡：导入、编辑、导出。
 export default {
   "card.preview": "角色卡",
-  "card.refused": "未能导入此文件",
   "card.by": "创作者：{name}",
   "card.version": "版本{version}",
   "card.greeting": "开场白",
@@ -9,7 +8,6 @@ export default {
   "card.lore": { one: "包含{n}个世界书条目", other: "包含{n}个世界书条目" },
   "card.world": "它关联了世界书“{name}”。",
   "card.duplicate": "你的资源库中已有这张角色卡。",
-  "card.warnings": "已修复或已跳过",
   "card.added_to_library": "{name}已加入你的资源库。",
   "card.added_to_space": "{name}已加入{space}。",
   "card.add_to_library": "加入我的资源库",

@@ -11,6 +11,9 @@ export default {
   "search.more": "显示更多",
   "search.gone": "这条消息已不存在。",
 
+  "import.refused": "未能导入此文件",
+  "import.warnings": "已修复或已跳过",
+
   "chats.import": "导入聊天",
   "chats.import_space": "导入空间",
   "chats.export_jsonl": "导出给 SillyTavern（JSONL）",

@@ -9,6 +9,7 @@ import { avatar } from "../components/avatar.js"
 import { button } from "../components/button.js"
 import { openDialog } from "../components/dialog.js"
 import { explain } from "../components/error_messages.js"
+import { openRefusal, warningList } from "../files/import_preview.js"
 import { scriptPreview } from "../regex_scripts/script_list.js"
 
 // Returns the importer that opens a preview for card files.
@@ -21,26 +22,9 @@ async function openCardPreview(parts, file) {
   try {
     found = await parts.library.preview(file)
   } catch (error) {
-    return refuse(error, file)
+    return openRefusal(file, error)
   }
   await openDialog({ title: t("card.preview"), content: (close) => preview(parts, file, found, close) })
-}
-
-// Shows the reason until the dialog is closed; nothing is stored.
-function refuse(error, file) {
-  return openDialog({
-    title: t("card.refused"),
-    content: (close) => [
-      el("p", { class: "dialog__lead" }, bdi(file.name)),
-      // The server's message is shown because it describes the problem in the file.
-      el("p", { class: "outcome outcome--bad", role: "alert" }, icon("alert"), reasonOf(error)),
-      el("div", { class: "form__actions" }, button(t("close"), { autofocus: true, click: () => close() })),
-    ],
-  })
-}
-
-function reasonOf(error) {
-  return error.code === "not_a_card" ? error.message : explain(error)
 }
 
 function preview(parts, file, found, close) {
@@ -49,7 +33,7 @@ function preview(parts, file, found, close) {
     head(found),
     greeting(found),
     el("ul", { class: "card-preview__facts" }, facts(found)),
-    found.warnings.length > 0 && warnings(sentencesOf(found)),
+    warningList(sentencesOf(found)),
     found.scripts.length > 0 && scriptPreview(found.scripts),
     problem,
     el("div", { class: "form__actions" }, actions(parts, file, close, problem)),
@@ -89,19 +73,6 @@ function facts({ greetings, lore_entries: n, linked_world: world, duplicate_of: 
     duplicate && ["check", t("card.duplicate")],
   ]
   return found.filter(Boolean).map(([name, text]) => el("li", { class: "card-preview__fact" }, icon(name), text))
-}
-
-function warnings(list) {
-  return el(
-    "section",
-    { class: "card-preview__warnings", "aria-label": t("card.warnings") },
-    el("h4", {}, t("card.warnings")),
-    el(
-      "ul",
-      {},
-      list.map((text) => el("li", {}, text)),
-    ),
-  )
 }
 
 function actions(parts, file, close, problem) {

@@ -3,8 +3,6 @@
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import PresetDocument from "../../models/presets/preset_document.js"
-import { isPreset } from "../../models/presets/preset_file.js"
-import { sentencesOf } from "../../models/files/import_warnings.js"
 import { button, submitButton } from "../components/button.js"
 import { confirm, openDialog } from "../components/dialog.js"
 import { field, form, input } from "../components/form.js"
@@ -39,39 +37,6 @@ function scriptsOf(parts, preset) {
     mayAllow: parts.regexScripts.mayAllow(preset),
     allow: (allowed) => parts.presets.save(preset.id, { regex_allowed: allowed }),
   })
-}
-
-// Imports a preset and shows its warnings. Returns the preset.
-export async function importPreset(parts, file) {
-  const imported = await parts.presets.importFile(file)
-  const { preset, warnings } = imported
-  if (warnings.length === 0) {
-    parts.toasts.show(t("preset.imported", { name: preset.name }))
-    return preset
-  }
-  await openDialog({
-    title: t("preset.imported", { name: preset.name }),
-    content: (close) => [
-      el("p", { class: "dialog__lead" }, t("preset.warnings")),
-      el(
-        "ul",
-        { class: "preset__warnings" },
-        sentencesOf(imported).map((it) => el("li", {}, it)),
-      ),
-      el("div", { class: "form__actions" }, button(t("close"), { look: "primary", click: () => close() })),
-    ],
-  })
-  return preset
-}
-
-// Returns the importer for preset files. The preset is stored, then opened; it applies when it is
-// selected.
-export function presetImporter(parts) {
-  const open = async (file) => {
-    const { id } = await importPreset(parts, file)
-    await openPresetDialog(parts, id)
-  }
-  return { name: "preset", looksLike: (file, head, json) => isPreset(json), open }
 }
 
 class PresetEditor {

@@ -2,7 +2,8 @@
 import { bdi, el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { button } from "../components/button.js"
-import { importPreset, openPresetDialog } from "../presets/preset_editor.js"
+import { openPresetDialog } from "../presets/preset_editor.js"
+import { importPreset } from "../presets/preset_import.js"
 import { card } from "./settings_profile.js"
 
 export function presetsCard(parts) {
@@ -27,6 +28,7 @@ export function presetsCard(parts) {
   }
   const importFile = async (file) => {
     const preset = await importPreset(parts, file)
+    if (!preset) return
     await show()
     await open(preset.id)
   }
