@@ -34,8 +34,11 @@ pub fn store(
     })
 }
 
-/// Assigns effects to the entries of the user's lorebooks with these names.
-async fn assign_effects(
+/// Assigns effects to the entries of the user's lorebooks with these names. Stores nothing.
+///
+/// # Errors
+/// Returns the database error if a query fails.
+pub async fn assign_effects(
     tx: &impl ConnectionTrait,
     owner: UserId,
     effects: &[NamedTimedEffect],

@@ -128,6 +128,7 @@ export default class Api {
 
   // Search, import and export
   search = (query) => this.#get(`/search${search(query)}`)
+  previewChat = (spaceId, file) => this.#upload(`/spaces/${spaceId}/import/preview`, file)
   importChat = (spaceId, file, names) => this.#upload(`/spaces/${spaceId}/import${search({ names })}`, file)
   exportSpace = (id) => this.#download(`/spaces/${id}/export`)
   importSpace = (file) => this.#upload("/spaces/import", file)

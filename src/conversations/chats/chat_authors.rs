@@ -10,6 +10,7 @@
 use std::collections::HashMap;
 
 use base::ids::MembershipId;
+use tavern::chats::message::{ChatHeader, ChatMessage};
 use unicode_normalization::UnicodeNormalization;
 
 use crate::spaces::membership::{MembershipKind, MembershipStatus, Model};
@@ -52,6 +53,19 @@ pub struct Listeners {
 }
 
 impl AuthorName {
+    /// Returns the author of a message; a line without a name has that of the header.
+    pub fn of_message(message: &ChatMessage, header: &ChatHeader) -> Self {
+        let default_name = match message.is_user {
+            true => header.user_name.as_deref().unwrap_or("User"),
+            false => header.character_name.as_deref().unwrap_or("Character"),
+        };
+        let name = message.name.as_deref().unwrap_or(default_name);
+        Self {
+            name: name.to_owned(),
+            is_user: message.is_user,
+        }
+    }
+
     /// Returns the kind of the author's membership.
     pub fn kind(&self) -> MembershipKind {
         match self.is_user {

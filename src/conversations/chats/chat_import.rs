@@ -204,17 +204,8 @@ impl<'a> ChatImporter<'a> {
     }
 
     fn convert_message(&mut self, message: ChatMessage) -> ImportedMessage {
-        let is_user = message.is_user;
-        let default_name = match is_user {
-            true => self.header.user_name.as_deref().unwrap_or("User"),
-            false => self.header.character_name.as_deref().unwrap_or("Character"),
-        };
-        let name = message
-            .name
-            .clone()
-            .unwrap_or_else(|| default_name.to_owned());
         let is_named = message.name.is_some();
-        let name = AuthorName { name, is_user };
+        let name = AuthorName::of_message(&message, &self.header);
         let author: AuthorTarget = self.chat.authors.resolve(name.clone());
         let persona = self.chat.authors.persona_name(&name, &author);
         self.last_sent_at = message.sent_at.unwrap_or(self.last_sent_at);
@@ -234,17 +225,8 @@ impl<'a> ChatImporter<'a> {
     ) -> Result<Vec<conversation::Model>, ChatImportError> {
         let is_one_of_many = self.written.len() > 1;
         for (number, chat) in (1..).zip(&mut self.written) {
-            let file_title = self.chat.title.as_ref().map(|title| match is_one_of_many {
-                true => format!("{title} {number}"),
-                false => title.clone(),
-            });
-            let header = &chat.header;
-            let named = [&header.title, &file_title, &header.character_name];
-            let named = named.into_iter().flatten();
-            let title = named
-                .filter_map(|it| display_name::truncate(it, 200))
-                .next();
-            chat.title = title.unwrap_or_default();
+            let number = is_one_of_many.then_some(number);
+            chat.title = title_of_chat(&chat.header, self.chat.title.as_deref(), number);
         }
         let result = ChatImportResult {
             target: self.chat.target,
@@ -257,6 +239,23 @@ impl<'a> ChatImporter<'a> {
         };
         import_finish::finish(&self.services.db, result).await
     }
+}
+
+/// Returns the title of an imported conversation: that of the chat, else that of the file with the number
+/// of the chat if there are several, else the name of its character.
+pub fn title_of_chat(
+    header: &ChatHeader,
+    file_title: Option<&str>,
+    number: Option<usize>,
+) -> String {
+    let file_title = file_title.map(|title| match number {
+        Some(number) => format!("{title} {number}"),
+        None => title.to_owned(),
+    });
+    let named = [&header.title, &file_title, &header.character_name];
+    let mut named = named.into_iter().flatten();
+    let title = named.find_map(|it| display_name::truncate(it, 200));
+    title.unwrap_or_default()
 }
 
 /// Returns the row of an empty conversation.

@@ -124,7 +124,8 @@ async fn finish_in(
     Ok(rows)
 }
 
-fn effects_left_out(n: usize) -> ImportWarning {
+/// Warns about timed effects whose lorebook or entry does not exist.
+pub fn effects_left_out(n: usize) -> ImportWarning {
     let sentence = format!(
         "{n} timed effects of World Info were left out, because their lorebook or entry is not in \
          your library."

@@ -1,5 +1,5 @@
-//! Endpoint that imports an uploaded chat file, and endpoints that show and cancel the caller's
-//! imports of chats and spaces.
+//! Endpoints that preview and import an uploaded chat file, and endpoints that show and cancel the
+//! caller's imports of chats and spaces.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,9 @@ use crate::conversations::audience::viewer::Viewer;
 use crate::conversations::chats::chat_authors::{AuthorChoice, AuthorMap};
 use crate::conversations::chats::chat_import::ChatImport;
 use crate::conversations::chats::import_writer::ChatImportError;
-use crate::conversations::chats::{chat_import, import_job, import_writer};
+use crate::conversations::chats::{
+    chat_import, chat_preview, import_finish, import_job, import_writer,
+};
 use crate::lorebooks::imported_lore;
 use crate::spaces::permissions::Action;
 use crate::spaces::{events, membership};
@@ -96,6 +98,53 @@ pub async fn import(
     app.imports
         .spawn(view.id, run_import(app.clone(), chat, file));
     Ok(HttpResponse::Accepted().json(view))
+}
+
+/// Previews the import of a chat file into the space: its conversations, the members to whom the names
+/// of its authors would be assigned, and what would be changed or left out. Nothing is stored.
+#[utoipa::path(
+    post,
+    path = "/api/spaces/{space_id}/import/preview",
+    operation_id = "preview_chat",
+    tag = "imports",
+    request_body(content = UploadForm, content_type = "multipart/form-data"),
+    responses(
+        (status = 200, body = chat_preview::ChatPreview),
+        (status = 413, description = "`too_large`: more than 100 MiB."),
+        (status = 415, description = "`unsupported_media_type`: a multipart form with a file is required."),
+        (status = 422, description = "`unknown_file`: a JSON document that is not a chat, with its top-level keys; `not_a_chat`: no message; `too_large`: a JSON document of more than 5 MiB.")
+    )
+)]
+pub async fn preview(
+    app: Data<App>,
+    caller: CurrentUser,
+    space: Path<SpaceId>,
+    upload: PendingUpload,
+) -> ApiResult<Json<chat_preview::ChatPreview>> {
+    let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
+    at.require_write(Action::ManageConversation)?;
+    let memberships = membership::list_for_space(app.db.reader(), at.space.id).await?;
+    let importer = at.membership.as_ref().map(|it| it.id);
+    let authors = AuthorMap::new(&memberships, importer, HashMap::new());
+    let file = upload.save(MAX_CHAT_BYTES).await?;
+    let read = move || {
+        let title = title_from_file_name(&file);
+        let opened = chat_file::open(file.file, file.n_bytes)?;
+        let found = chat_preview::read(opened, title.as_deref(), authors)?;
+        match found.n_conversations {
+            0 => Err(ChatFileError::NoMessage),
+            _ => Ok(found),
+        }
+    };
+    let mut found = card_files::run_blocking_limited(&app, read).await??;
+    let effects = std::mem::take(&mut found.timed_effects);
+    let db = app.db.reader();
+    let assigned = imported_lore::assign_effects(db, caller.id(), &effects).await?;
+    if assigned.n_effects_left_out > 0 {
+        let warning = import_finish::effects_left_out(assigned.n_effects_left_out);
+        found.report.warn(&[warning]);
+    }
+    Ok(Json(found))
 }
 
 async fn run_import(app: Data<App>, chat: ChatImport, file: ChatFile) {

@@ -236,6 +236,7 @@ fn conversation_endpoints() -> Vec<ApiEndpoint> {
         next_speaker::show,
         prompts::preview,
         chat_exports::export,
+        imports::preview,
         imports::import,
         imports::show,
         imports::cancel,

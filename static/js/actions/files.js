@@ -3,11 +3,9 @@ const POLL_EVERY_MS = 400
 
 export default class FileActions {
   #api
-  #store
 
-  constructor({ api, store }) {
+  constructor({ api }) {
     this.#api = api
-    this.#store = store
   }
 
   search(query) {
@@ -18,8 +16,9 @@ export default class FileActions {
     return this.#api.memberships(spaceId).then(({ data }) => data)
   }
 
-  myMembershipIn(roster) {
-    return roster.find((membership) => membership.user_id === this.#store.user.id) ?? null
+  // Returns what an import would create; nothing is stored.
+  previewChat(spaceId, file) {
+    return this.#api.previewChat(spaceId, file)
   }
 
   // `names` maps names to memberships where the default of the server does not apply.

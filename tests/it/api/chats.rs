@@ -8,7 +8,7 @@ use troupe::conversations::chats::import_job;
 use crate::support::app::{OPEN_REGISTRATION, TestApp};
 use crate::support::backends::{on_both, on_sqlite};
 use crate::support::database_facts::DatabaseFacts;
-use crate::support::file_uploads::{bring, ended, fetch, import};
+use crate::support::file_uploads::{bring, ended, fetch, import, import_as_previewed};
 use crate::support::http_client::{HttpClient, expect, id, root_of};
 use crate::support::http_response::refusal;
 
@@ -163,6 +163,36 @@ on_both! {
     }
 }
 
+on_both! {
+    async fn the_preview_of_a_chat_shows_to_whom_names_are_assigned_and_stores_nothing(backend) {
+        let app = TestApp::start(backend).await;
+        let ann = app.admin().await;
+        let (space, import_path) = create_space(&ann).await;
+        let before = memberships(&ann, &space).await;
+        let mut facts = DatabaseFacts::open(&app.database).await;
+
+        let path = format!("{import_path}/preview");
+        let shown = expect(200, bring(&ann, &path, "An old evening.jsonl", fixture!("group.jsonl")).await);
+
+        let member = |name: &str| before.iter().find(|it| it["display_name"] == name).map(id);
+        let author = |name: &str, is_user, n_messages, member: Option<i64>| {
+            json!({"name": name, "is_user": is_user, "n_messages": n_messages, "membership_id": member})
+        };
+        assert_eq!(shown["authors"], json!([
+            author("Ada", false, 2, member("Ada")),
+            author("Bo", false, 1, None),
+            author("Kai", true, 1, member("admin")),
+        ]));
+        assert_eq!(shown["conversations"], json!([{
+            "title": "An old evening", "n_messages": 4, "lorebook": null, "author_note": "It rains.",
+            "scenario": "A harbour at night.", "n_variables": 0,
+        }]));
+        assert_eq!(memberships(&ann, &space).await, before);
+        assert_eq!(facts.number("SELECT CAST(count(*) AS TEXT) FROM imports").await, 0);
+        app.close().await;
+    }
+}
+
 on_sqlite! {
     async fn unusual_chat_files_can_be_imported_exported_and_imported_again(backend) {
         let app = TestApp::start(backend).await;
@@ -170,7 +200,7 @@ on_sqlite! {
         let (_, import_path) = create_space(&ann).await;
 
         for (name, file, n_messages, n_skipped) in FIXTURES {
-            let first = import(&ann, &import_path, &format!("{name}.jsonl"), file).await;
+            let first = import_as_previewed(&ann, &import_path, &format!("{name}.jsonl"), file).await;
             assert_eq!((first["n_messages"].as_i64(), first["report"]["n_skipped"].as_i64()), (Some(n_messages), Some(n_skipped)), "{name}: {first}");
             let first = conversation(&first);
             let exported = fetch(&ann, &format!("/api/conversations/{first}/export?format=jsonl")).await;
@@ -268,6 +298,8 @@ on_sqlite! {
             let done = import(&ann, &import_path, "x.jsonl", file).await;
             assert_eq!((done["status"].as_str(), done["error"]["code"].as_str()), (Some("failed"), Some("not_a_chat")), "{name}: {done}");
         }
+        let preview = bring(&ann, &format!("{import_path}/preview"), "x.jsonl", b"noise").await;
+        assert_eq!(refusal(&preview), (422, "not_a_chat".to_owned()));
         assert_eq!(facts.number("SELECT CAST(count(*) AS TEXT) FROM conversations").await, before);
         assert_eq!(n_spaces(&mut facts).await, SPACES);
         assert_eq!(memberships(&ann, &space).await.len(), 2);

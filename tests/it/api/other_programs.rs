@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::support::app::TestApp;
 use crate::support::backends::{on_both, on_sqlite};
 use crate::support::database_facts::DatabaseFacts;
-use crate::support::file_uploads::{bring, fetch, import};
+use crate::support::file_uploads::{bring, fetch, import_as_previewed};
 use crate::support::http_client::{HttpClient, expect, id};
 use crate::support::http_response::refusal;
 use crate::support::multipart::upload;
@@ -28,7 +28,7 @@ async fn import_path(ann: &HttpClient) -> String {
 /// Imports a chat of the fixtures into a new space.
 async fn import_chat(ann: &HttpClient, name: &str) -> Value {
     let file = fixture(&format!("chats/other_programs/{name}"));
-    let done = import(ann, &import_path(ann).await, name, &file).await;
+    let done = import_as_previewed(ann, &import_path(ann).await, name, &file).await;
     assert_eq!(done["status"], "succeeded", "{name}: {done}");
     done
 }
@@ -123,9 +123,11 @@ on_sqlite! {
             ("{\"internal\": [], \"visible\": []}", "not_a_chat", "no readable message"),
             (&format!("{{\"messages\": [\n{}0]}}", "0,".repeat(300_000)), "too_large", "values"),
         ] {
-            let refused = bring(&ann, &path, "x.json", document.as_bytes()).await;
-            assert_eq!(refusal(&refused), (422, code.to_owned()), "{}", refused.1);
-            assert!(refused.1.to_string().contains(reason), "{}", refused.1);
+            for path in [path.clone(), format!("{path}/preview")] {
+                let refused = bring(&ann, &path, "x.json", document.as_bytes()).await;
+                assert_eq!(refusal(&refused), (422, code.to_owned()), "{}", refused.1);
+                assert!(refused.1.to_string().contains(reason), "{}", refused.1);
+            }
         }
         assert_eq!(facts.number("SELECT CAST(count(*) AS TEXT) FROM imports").await, 0);
         app.close().await;
@@ -207,7 +209,13 @@ on_both! {
         let n_before = facts.number("SELECT CAST(count(*) AS TEXT) FROM conversations").await;
 
         let file = fixture("chats/other_programs/character_ai.json");
-        let done = import(&ann, &path, "Ada.json", &file).await;
+        let preview = format!("{path}/preview");
+        let shown = expect(200, bring(&ann, &preview, "Ada.json", &file).await);
+        let done = import_as_previewed(&ann, &path, "Ada.json", &file).await;
+
+        assert_eq!(shown["n_conversations"], 2);
+        let titles: Vec<&Value> = shown["conversations"].as_array().unwrap().iter().map(|it| &it["title"]).collect();
+        assert_eq!(titles, ["Ada 1", "Ada 2"]);
 
         assert_eq!((&done["status"], &done["n_messages"]), (&json!("succeeded"), &json!(3)), "{done}");
         assert_eq!(messages(&ann, &done).await, [
@@ -226,6 +234,14 @@ on_both! {
     async fn a_chat_of_risu_brings_its_note_and_lorebook(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;
+
+        let file = fixture("chats/other_programs/risu.json");
+        let path = format!("{}/preview", import_path(&ann).await);
+        let shown = expect(200, bring(&ann, &path, "risu.json", &file).await);
+        let shown = &shown["conversations"][0];
+        assert_eq!((&shown["title"], &shown["author_note"]), (&json!("Evening"), &json!("It rains.")));
+        assert_eq!(shown["lorebook"], json!({"name": "Evening", "n_entries": 1}));
+        assert_eq!(expect(200, ann.get("/api/lorebooks").await)["data"], json!([]));
 
         let done = import_chat(&ann, "risu.json").await;
 

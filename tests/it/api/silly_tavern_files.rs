@@ -11,7 +11,7 @@ use zip::write::SimpleFileOptions;
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
 use crate::support::database_facts::DatabaseFacts;
-use crate::support::file_uploads::{fetch, import};
+use crate::support::file_uploads::{fetch, import_as_previewed};
 use crate::support::http_client::{HttpClient, expect, id};
 use crate::support::multipart::upload;
 
@@ -22,7 +22,7 @@ async fn import_lines(ann: &HttpClient, lines: &[Value]) -> Value {
         .await;
     let file: String = lines.iter().map(|it| format!("{it}\n")).collect();
     let path = format!("/api/spaces/{}/import", id(&space));
-    let done = import(ann, &path, "chat.jsonl", file.as_bytes()).await;
+    let done = import_as_previewed(ann, &path, "chat.jsonl", file.as_bytes()).await;
     assert_eq!(done["status"], "succeeded", "{done}");
     done
 }

@@ -238,6 +238,7 @@ pub fn conversations() -> Vec<Row> {
         ),
         // The grid sends JSON, but this endpoint accepts a form.
         Row::of("POST /api/spaces/{space_id}/import", members(415)),
+        Row::of("POST /api/spaces/{space_id}/import/preview", members(415)),
         // The owner started the import, and it has ended.
         Row::of("GET /api/imports/{import_id}", one_owner(200)),
         Row::of("DELETE /api/imports/{import_id}", one_owner(409)),

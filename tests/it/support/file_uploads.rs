@@ -35,6 +35,22 @@ pub async fn import(person: &HttpClient, path: &str, name: &str, bytes: &[u8]) -
     ended(person, id(&begun)).await
 }
 
+/// Imports a chat as [`import`] does. Fails unless its preview has the messages and the report of the import.
+pub async fn import_as_previewed(
+    person: &HttpClient,
+    path: &str,
+    name: &str,
+    bytes: &[u8],
+) -> Value {
+    let preview = format!("{path}/preview");
+    let preview = expect(200, bring(person, &preview, name, bytes).await);
+    let done = import(person, path, name, bytes).await;
+    for field in ["n_messages", "report"] {
+        assert_eq!(preview[field], done[field], "{name}: {field}");
+    }
+    done
+}
+
 /// Waits for the end of an import and returns it.
 pub async fn ended(person: &HttpClient, import: i64) -> Value {
     let path = format!("/api/imports/{import}");

@@ -22,9 +22,14 @@ export default {
   "chats.packing": "Preparing the export…",
   "chats.reading": "Reading {name}…",
   "chats.found": { one: "{name}: {n} message.", other: "{name}: {n} messages." },
-  "chats.document": "{name} is not a chat of SillyTavern.",
-  "chats.document_hint":
-    "Chats of Agnai, KoboldAI, text-generation-webui, Character.AI and Risu can be imported. Names are assigned to the members of the space, and a report shows what was left out.",
+  "chats.new_conversations": "New conversations",
+  "chats.untitled": "Untitled",
+  "chats.more_conversations": { one: "{n} more conversation", other: "{n} more conversations" },
+  "chats.with_lorebook": {
+    one: "lorebook “{name}” with {n} entry",
+    other: "lorebook “{name}” with {n} entries",
+  },
+  "chats.with_variables": { one: "{n} variable", other: "{n} variables" },
   "chats.map_names": "Assign each name to a member. A new member keeps the name and does not reply.",
   "chats.person": "{name} (person)",
   "chats.character": "{name} (character)",
@@ -53,8 +58,6 @@ export default {
   "chats.again": "Try again",
   "chats.canceled": "Canceled. Nothing was imported.",
   "chats.failed": "The import failed. Nothing was imported.",
-  "chats.unreadable": "This file could not be read.",
-  "chats.no_messages": "This file contains no messages.",
   "chats.no_space": "Create a space first. The chat is imported into a space.",
 
   "jobs.progress": "Progress of the job",

@@ -22,9 +22,11 @@ export default {
   "chats.packing": "正在准备导出…",
   "chats.reading": "正在读取{name}…",
   "chats.found": { other: "{name}：{n}条消息。" },
-  "chats.document": "{name}不是 SillyTavern 的聊天记录。",
-  "chats.document_hint":
-    "可以导入 Agnai、KoboldAI、text-generation-webui、Character.AI 和 Risu 的聊天记录。名字会分配给空间中的成员，导入报告会列出未导入的内容。",
+  "chats.new_conversations": "新对话",
+  "chats.untitled": "无标题",
+  "chats.more_conversations": { other: "另有{n}个对话" },
+  "chats.with_lorebook": { other: "世界书“{name}”，{n}个条目" },
+  "chats.with_variables": { other: "{n}个变量" },
   "chats.map_names": "请为每个名字选择一位成员。新成员只保留名字，不会回复。",
   "chats.person": "{name}（用户）",
   "chats.character": "{name}（角色）",
@@ -47,8 +49,6 @@ export default {
   "chats.again": "重试",
   "chats.canceled": "已取消，没有导入任何内容。",
   "chats.failed": "导入失败，没有导入任何内容。",
-  "chats.unreadable": "无法读取这个文件。",
-  "chats.no_messages": "这个文件里没有消息。",
   "chats.no_space": "请先创建一个空间，聊天会导入到空间中。",
 
   "jobs.progress": "任务进度",

@@ -1,14 +1,16 @@
 // The dialogs that import a chat or a space from a file.
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
-import { isDocument, looksLikeChat, preview, matchMembers } from "../../models/files/chat_file.js"
-import { inspectFile } from "../../models/files/dropped_file.js"
+import { chosenNames } from "../../models/files/chat_authors.js"
+import { looksLikeChat } from "../../models/files/chat_file.js"
 import { may } from "../../models/members/rights.js"
 import { paths } from "../../router.js"
 import { button } from "../components/button.js"
 import { openDialog } from "../components/dialog.js"
+import { explain } from "../components/error_messages.js"
 import { chooseFile } from "../components/file_choice.js"
 import { field, select } from "../components/form.js"
+import { conversationList, reportNotes } from "./chat_preview.js"
 import { progress } from "./import_progress.js"
 
 const SHOWN_NAMES = 30
@@ -83,59 +85,44 @@ class ChatImport {
     const { files } = this.#parts
     replace(this.node, el("p", { class: "import__text" }, t("chats.reading", { name: this.#file.name })))
     try {
-      const { json } = await inspectFile(this.#file)
-      if (isDocument(json)) return this.#showDocument()
-      const [contents, roster] = await Promise.all([preview(this.#file), files.roster(this.#spaceId)])
-      this.#show(contents, roster, files.myMembershipIn(roster))
-    } catch {
-      replace(this.node, el("p", { class: "form__error", role: "alert" }, t("chats.unreadable")))
+      const [found, roster] = await Promise.all([
+        files.previewChat(this.#spaceId, this.#file),
+        files.roster(this.#spaceId),
+      ])
+      this.#show(found, roster)
+    } catch (error) {
+      replace(this.node, el("p", { class: "form__error", role: "alert" }, explain(error)))
     }
   }
 
-  // Only the server reads chats of other programs; the report tells what it made of them.
-  #showDocument() {
-    replace(
-      this.node,
-      el("p", { class: "import__text" }, t("chats.document", { name: this.#file.name })),
-      el("p", { class: "import__note" }, t("chats.document_hint")),
-      this.#actions(() => ({})),
-    )
-    this.node.querySelector("[autofocus]").focus()
-  }
-
-  #show({ n, names }, roster, myMembership) {
-    if (n === 0) {
-      replace(this.node, el("p", { class: "form__error", role: "alert" }, t("chats.no_messages")))
-      return
-    }
-    const shown = names.slice(0, SHOWN_NAMES)
-    const defaults = matchMembers(names, roster, myMembership?.id ?? null)
+  #show(found, roster) {
+    const { n_messages: n, n_authors: nAuthors } = found
     const memberships = roster.map((membership) => [String(membership.id), memberName(membership)])
-    const fields = shown.map(({ name, isUser, n: times }, index) =>
-      field({
+    const authors = found.authors.slice(0, SHOWN_NAMES).map(({ name, is_user: isUser, n_messages: times, membership_id: id }) => {
+      const assigned = String(id ?? "new")
+      const { node, control } = field({
         label: t(isUser ? "chats.person" : "chats.character", { name }),
         hint: t("chats.message_count", { n: times }),
-        control: select([...memberships, ["new", t("chats.new_member")]], String(defaults[index])),
-      }),
-    )
-    const changed = () => {
-      const entries = shown.map(({ name }, index) => [name, fields[index].control.value, String(defaults[index])])
-      const differing = entries.filter(([, value, before]) => value !== before)
-      return Object.fromEntries(differing.map(([name, value]) => [name, value === "new" ? "new" : Number(value)]))
-    }
+        control: select([...memberships, ["new", t("chats.new_member")]], assigned),
+      })
+      return { name, isUser, assigned, node, control }
+    })
+    const chosen = () => chosenNames(authors.map((it) => ({ ...it, value: it.control.value })))
     replace(
       this.node,
       el("p", { class: "import__text" }, t("chats.found", { n, name: this.#file.name })),
+      conversationList(found),
+      reportNotes(found.report),
       el("p", { class: "import__note" }, t("chats.map_names")),
-      el("div", { class: "import__names" }, fields.map(({ node }) => node)),
-      names.length > SHOWN_NAMES &&
-        el("p", { class: "import__note" }, t("chats.more_names", { n: names.length - SHOWN_NAMES })),
-      this.#actions(changed),
+      el("div", { class: "import__names" }, authors.map(({ node }) => node)),
+      nAuthors > authors.length &&
+        el("p", { class: "import__note" }, t("chats.more_names", { n: nAuthors - authors.length })),
+      this.#actions(chosen),
     )
     this.node.querySelector("[autofocus]").focus()
   }
 
-  // `names()` returns the names that are not mapped as the server does by default.
+  // `names()` returns the assignments that the server does not make by default.
   #actions(names) {
     return el(
       "div",

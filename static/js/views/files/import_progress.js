@@ -1,11 +1,9 @@
 // The progress of an import: a bar, a Cancel button, and the result.
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
-import { sentenceOf, sentencesOf } from "../../models/files/import_warnings.js"
 import { button } from "../components/button.js"
 import { explain } from "../components/error_messages.js"
-
-const MAX_LINES = 20
+import { reportNotes } from "./chat_preview.js"
 
 // `begin()` sends the file and returns the import. `close(import)` is called with a finished import to
 // open it, else without an argument.
@@ -40,14 +38,10 @@ export function progress({ files, begin, close, again }) {
   }
 
   function showDone(finished) {
-    const { n_skipped: nSkipped, n_repaired: nRepaired, lines } = finished.report
     replace(
       node,
       el("p", { class: "import__text" }, t("chats.done", { n: finished.n_messages })),
-      nSkipped > 0 && el("p", { class: "import__note" }, t("chats.skipped", { n: nSkipped })),
-      nRepaired > 0 && el("p", { class: "import__note" }, t("chats.repaired", { n: nRepaired })),
-      ...sentencesOf(finished.report).map((it) => el("p", { class: "import__note" }, it)),
-      lines.length > 0 && troubles(lines),
+      ...reportNotes(finished.report),
       el(
         "div",
         { class: "form__actions" },
@@ -64,11 +58,4 @@ export function progress({ files, begin, close, again }) {
     replace(node, el("p", { class: "form__error", role: "alert" }, text), actions)
     back.focus()
   }
-}
-
-function troubles(lines) {
-  const items = lines
-    .slice(0, MAX_LINES)
-    .map((it) => el("li", {}, t("chats.line", { n: it.line, reason: sentenceOf(it, it.reason) })))
-  return el("details", { class: "import__lines" }, el("summary", {}, t("chats.lines")), el("ul", {}, items))
 }
