@@ -10,7 +10,6 @@ use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait,
     QueryFilter, QueryOrder,
 };
-use serde_json::Value;
 use tavern::chats::timed_world_info::{NamedTimedEffect, TimedEffectKind};
 use tavern::lorebook::timed_effects::{TimedEffect, TimedEffects};
 
@@ -79,26 +78,33 @@ async fn load_entries(
     effects: &[NamedTimedEffect],
 ) -> Result<HashMap<(String, String), lorebook_entry::Model>, DbErr> {
     let names = effects.iter().map(|it| it.lorebook.as_str());
-    let books = lorebook::select_for_owner(owner)
-        .filter(lorebook::Column::Name.is_in(names))
-        .order_by_desc(lorebook::Column::Id)
-        .all(tx)
-        .await?;
-    let oldest: HashMap<String, LorebookId> =
-        books.into_iter().map(|it| (it.name, it.id)).collect();
-    let names: HashMap<LorebookId, String> =
-        oldest.into_iter().map(|(name, id)| (id, name)).collect();
+    let names = load_named(tx, owner, names).await?;
     let rows = lorebook_entry::Entity::find()
         .filter(lorebook_entry::Column::LorebookId.is_in(names.keys().copied()))
         .all(tx)
         .await?;
     let placed = rows.into_iter().filter_map(|row| {
-        let uid = match row.document.get("id")? {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
         let name = names.get(&row.lorebook_id)?.clone();
-        Some(((name, uid), row))
+        Some(((name, row.uid()?), row))
     });
     Ok(placed.collect())
+}
+
+/// Returns the lorebooks of a user's library that these names mean, with their names.
+///
+/// # Errors
+/// Returns the database error if the query fails.
+pub async fn load_named(
+    db: &impl ConnectionTrait,
+    owner: UserId,
+    names: impl IntoIterator<Item = &str>,
+) -> Result<HashMap<LorebookId, String>, DbErr> {
+    let books = lorebook::select_for_owner(owner)
+        .filter(lorebook::Column::Name.is_in(names))
+        .order_by_desc(lorebook::Column::Id)
+        .all(db)
+        .await?;
+    let oldest: HashMap<String, LorebookId> =
+        books.into_iter().map(|it| (it.name, it.id)).collect();
+    Ok(oldest.into_iter().map(|(name, id)| (id, name)).collect())
 }

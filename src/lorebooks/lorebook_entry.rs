@@ -48,6 +48,15 @@ impl Model {
         self.document.as_object().cloned().unwrap_or_default()
     }
 
+    /// Returns the entry's number in files, as text.
+    pub fn uid(&self) -> Option<String> {
+        match self.document.get("id")? {
+            Value::Null => None,
+            Value::String(text) => Some(text.clone()),
+            other => Some(other.to_string()),
+        }
+    }
+
     /// Returns the document for the API, with the row's id as `id` and the entry's number as `uid`.
     pub fn view(&self) -> Map<String, Value> {
         let mut view = Map::new();

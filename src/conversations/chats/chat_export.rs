@@ -13,6 +13,7 @@ use serde::Deserialize;
 use tavern::chats::export;
 use tavern::chats::export::{ExportedChatMessage, ExportedHeader, ExportedText};
 use tavern::chats::message::ChatRole;
+use tavern::chats::timed_world_info::NamedTimedEffect;
 use tavern::macros::variables::VariableMap;
 
 use crate::attachments::{attachment, picture_text};
@@ -42,6 +43,7 @@ pub struct ChatExporter<C> {
     viewer: Viewer,
     names: HashMap<MembershipId, String>,
     memberships: Vec<membership::Model>,
+    timed_effects: Vec<NamedTimedEffect>,
     /// The `seq` of the last exported message; `None` before the header.
     last_seq: Option<i64>,
 }
@@ -69,8 +71,16 @@ impl<C: ConnectionTrait> ChatExporter<C> {
             viewer,
             names,
             memberships,
+            timed_effects: Vec::new(),
             last_seq: None,
         })
+    }
+
+    /// Adds the timed effects of lorebook entries that the file names.
+    #[must_use]
+    pub fn with_timed_effects(mut self, effects: Vec<NamedTimedEffect>) -> Self {
+        self.timed_effects = effects;
+        self
     }
 
     /// Returns the next chunk; `None` at the end.
@@ -182,6 +192,7 @@ impl<C: ConnectionTrait> ChatExporter<C> {
                     created_at: self.conversation.created_at,
                     settings: &self.conversation.settings,
                     variables: &variables,
+                    timed_effects: &self.timed_effects,
                 });
                 format!("{header}\n")
             }

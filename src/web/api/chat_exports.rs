@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::conversations::chats::chat_export::{ChatExportFormat, ChatExporter};
+use crate::lorebooks::exported_lore;
 use crate::spaces::permissions::Action;
 use crate::web::api::{downloads, prompts};
 use crate::web::error::ApiResult;
@@ -19,7 +20,8 @@ use crate::web::extract::{pagination, space_access};
 
 /// Exports a conversation without hidden messages, with all swipes.
 ///
-/// `jsonl` is SillyTavern's format. `txt` is for reading and contains only the selected swipes.
+/// `jsonl` is SillyTavern's format; it names the timed effects of entries in the caller's lorebooks.
+/// `txt` is for reading and contains only the selected swipes.
 #[utoipa::path(
     get,
     path = "/api/conversations/{conversation_id}/export",
@@ -53,12 +55,15 @@ pub async fn export(
     let named = downloads::attachment(name, ending);
     let (db, viewer) = (app.db.reader().clone(), at.viewer());
     let hidden = prompts::hidden_cards(&app, &caller, at.space.id).await?;
+    let lore = &at.conversation.variables["lore"];
+    let effects = exported_lore::name_effects(&db, caller.id(), lore).await?;
     let mut conversation = at.conversation;
     // Macros may have put the text of any card into variables.
     if !hidden.is_empty() {
         conversation.variables = json!({});
     }
     let export = ChatExporter::start(db, conversation, viewer, format).await?;
+    let export = export.with_timed_effects(effects);
     let pieces = stream::try_unfold(export, |mut export| async move {
         let piece = export.next_chunk().await;
         piece.map(|it| it.map(|it| (Bytes::from(it), export)))

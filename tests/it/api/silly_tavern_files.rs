@@ -8,7 +8,7 @@ use tavern::cards::avatar_image;
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
-use crate::support::app::TestApp;
+use crate::support::app::{OPEN_REGISTRATION, TestApp};
 use crate::support::backends::on_both;
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::file_uploads::{fetch, import_as_previewed};
@@ -119,6 +119,38 @@ on_both! {
         assert_eq!((effect["start"].as_i64(), effect["end"].as_i64()), (Some(1), Some(4)), "{stored}");
         let books = expect(200, ann.get("/api/lorebooks").await);
         assert_eq!(key.split('.').next(), Some(books["data"][0]["id"].to_string().as_str()), "{book} {stored}");
+        app.close().await;
+    }
+
+    async fn timed_effects_are_exported_for_the_lorebooks_of_the_user_who_exports(backend) {
+        let app = TestApp::start_with(backend, OPEN_REGISTRATION).await;
+        let ann = app.admin().await;
+        let world = json!({"name": "The Old. Mill", "entries": {
+            "7": {"uid": 7, "key": ["engine"], "content": "Brass.", "sticky": 3},
+            "8": {"uid": 8, "key": ["wheel"], "content": "Oak.", "cooldown": 9},
+        }});
+        expect(201, upload(&ann, "/api/lorebooks/import", "Mill.json", world.to_string().as_bytes()).await);
+        let effects = json!({
+            "sticky": {"The Old. Mill.7": {"start": 1, "end": 4, "protected": false}},
+            "cooldown": {"The Old. Mill.8": {"start": 1, "end": 10, "protected": true}},
+        });
+        let lines = [
+            json!({"user_name": "Ben", "chat_metadata": {"timedWorldInfo": effects}}),
+            json!({"name": "Ben", "is_user": true, "mes": "Hi."}),
+        ];
+        let done = import_lines(&ann, &lines).await;
+
+        let exported = exported_lines(&ann, &done).await;
+        let again = import_lines(&ann, &exported).await;
+
+        assert_eq!(exported[0]["chat_metadata"]["timedWorldInfo"], effects);
+        assert_eq!(again["report"]["warnings_coded"], json!([]));
+        assert_eq!(stored_variables(&app, &again).await, stored_variables(&app, &done).await);
+        let space = ann.conversation(done["conversation_id"].as_i64().unwrap()).await["space_id"].clone();
+        let ben = app.register("ben").await;
+        ann.add_member(space.as_i64().unwrap(), &ben, "moderator").await;
+        let of_ben = exported_lines(&ben, &done).await;
+        assert_eq!(of_ben[0]["chat_metadata"].get("timedWorldInfo"), None, "another user's library was read");
         app.close().await;
     }
 

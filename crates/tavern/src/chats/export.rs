@@ -7,7 +7,8 @@ use base::clock::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::chats::message::ChatRole;
-use crate::chats::{chat_variables, metadata};
+use crate::chats::timed_world_info::NamedTimedEffect;
+use crate::chats::{chat_variables, metadata, timed_world_info};
 use crate::macros::variables::VariableMap;
 
 /// The name that the header has if the chat has no user or no character.
@@ -23,6 +24,8 @@ pub struct ExportedHeader<'a> {
     pub settings: &'a Value,
     /// The variables of the conversation that macros read and set.
     pub variables: &'a VariableMap,
+    /// The timed effects of lorebook entries, by the names of the file.
+    pub timed_effects: &'a [NamedTimedEffect],
 }
 
 /// A message as it is exported.
@@ -55,6 +58,7 @@ pub struct ExportedText<'a> {
 pub fn header_line(header: &ExportedHeader<'_>) -> Value {
     let mut chat_metadata = metadata::to_chat_metadata(header.settings);
     chat_metadata.extend(chat_variables::write(header.variables));
+    chat_metadata.extend(timed_world_info::write(header.timed_effects));
     json!({
         "user_name": header.user_name.unwrap_or(NO_NAME),
         "character_name": header.character_name.unwrap_or(NO_NAME),

@@ -1,7 +1,7 @@
-//! Reads `chat_metadata.timedWorldInfo` of a SillyTavern chat: the sticky and cooldown effects of
-//! lorebook entries, which the file names by the lorebook's name and the entry's `uid`.
+//! Reads and writes `chat_metadata.timedWorldInfo` of a SillyTavern chat: the sticky and cooldown effects
+//! of lorebook entries, which the file names by the lorebook's name and the entry's `uid`.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// The maximum number of effects that are read; far more than an engine keeps.
 const MAX_EFFECTS: usize = 1_000;
@@ -29,16 +29,18 @@ pub struct NamedTimedEffect {
     pub is_protected: bool,
 }
 
+const FIELD: &str = "timedWorldInfo";
+const KINDS: [(&str, TimedEffectKind); 2] = [
+    ("sticky", TimedEffectKind::Sticky),
+    ("cooldown", TimedEffectKind::Cooldown),
+];
+
 /// Returns the effects of a chat that name a lorebook and an entry.
 pub fn read(chat: &Map<String, Value>) -> Vec<NamedTimedEffect> {
-    let Some(timed) = chat.get("timedWorldInfo") else {
+    let Some(timed) = chat.get(FIELD) else {
         return Vec::new();
     };
-    let kinds = [
-        ("sticky", TimedEffectKind::Sticky),
-        ("cooldown", TimedEffectKind::Cooldown),
-    ];
-    let effects = kinds.into_iter().flat_map(|(field, kind)| {
+    let effects = KINDS.into_iter().flat_map(|(field, kind)| {
         let effects = timed.get(field).and_then(Value::as_object);
         let effects = effects.into_iter().flatten();
         effects.filter_map(move |(key, effect)| read_effect(kind, key, effect))
@@ -60,11 +62,29 @@ fn read_effect(kind: TimedEffectKind, key: &str, effect: &Value) -> Option<Named
     })
 }
 
+/// Returns the field of a chat with these effects, or nothing if there are none. [`read`] returns those whose
+/// `uid` has no dot; SillyTavern ignores them, because they do not have its hash of the entry.
+pub fn write(effects: &[NamedTimedEffect]) -> Option<(String, Value)> {
+    if effects.is_empty() {
+        return None;
+    }
+    let of_kind = |kind: TimedEffectKind| {
+        let effects = effects.iter().filter(|it| it.kind == kind);
+        let named = effects.map(|it| {
+            let effect = json!({"start": it.start, "end": it.end, "protected": it.is_protected});
+            (format!("{}.{}", it.lorebook, it.entry_uid), effect)
+        });
+        Value::Object(named.collect())
+    };
+    let kinds = KINDS.map(|(field, kind)| (field.to_owned(), of_kind(kind)));
+    Some((FIELD.to_owned(), Value::Object(kinds.into_iter().collect())))
+}
+
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Map, json};
 
-    use super::{TimedEffectKind, read};
+    use super::{TimedEffectKind, read, write};
 
     #[test]
     fn effects_are_named_by_lorebook_and_entry() {
@@ -91,5 +111,19 @@ mod tests {
             (2, 9, true)
         );
         assert_eq!(read(&serde_json::Map::new()), []);
+    }
+
+    #[test]
+    fn written_effects_are_read_again() {
+        let chat = json!({"timedWorldInfo": {
+            "sticky": {"Old. Mill.7": {"start": 2, "end": 5, "protected": false}},
+            "cooldown": {"Mill.8": {"start": 2, "end": 9, "protected": true}},
+        }});
+        let effects = read(chat.as_object().unwrap());
+
+        let written: Map<_, _> = write(&effects).into_iter().collect();
+
+        assert_eq!(json!(written), chat);
+        assert_eq!(write(&[]), None);
     }
 }
