@@ -142,7 +142,7 @@ const LATIN = new Set(
     "Troupe AI API JSON JSONL JavaScript OpenAI SillyTavern V1 V2 V3 v1 Token PNG CHARX Backyard Responses " +
     "START Ctrl K Alt HTTP MCP Char EM AN D d6 Top Typical Min P A " +
     "DRY XTC Mirostat Tau Eta nsigma GBNF " +
-    "YAML UTF U FFFD Agnai KoboldAI text generation webui Character Risu"
+    "YAML UTF U FFFD Risu risum risup"
   ).split(" "),
 )
 

@@ -30,7 +30,7 @@ use crate::characters::card_store::StoreCardError;
 use crate::characters::{asset, card_store, character, character_asset};
 use crate::prompt::greeting;
 use crate::prompt::greeting::GreetingAudience;
-use crate::web::api::{characters, downloads};
+use crate::web::api::{characters, downloads, risu_files};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::pagination;
@@ -89,7 +89,7 @@ pub struct CardPreview {
         (status = 200, body = CardPreview),
         (status = 413, description = "`too_large`."),
         (status = 415, description = "`unsupported_media_type`: a multipart form with a file is required."),
-        (status = 422, description = "`not_a_card`, with the reason.")
+        (status = 422, description = "`not_a_card`, with the reason; `risu_module` or `risu_preset`: a binary file of Risu.")
     )
 )]
 pub async fn preview(
@@ -153,7 +153,7 @@ fn render_greeting(caller: &CurrentUser, card: &Card, app: &App) -> String {
         (status = 200, body = ImportedCard),
         (status = 413, description = "`too_large`; `storage_full`."),
         (status = 415, description = "`unsupported_media_type`: a multipart form with a file is required."),
-        (status = 422, description = "`not_a_card`, with the reason.")
+        (status = 422, description = "`not_a_card`, with the reason; `risu_module` or `risu_preset`: a binary file of Risu.")
     )
 )]
 pub async fn import(
@@ -341,8 +341,12 @@ impl FromStr for CardExportVersion {
 }
 
 async fn receive_card(app: &App, upload: PendingUpload) -> ApiResult<CardFile> {
-    let file = upload.save(card_file::MAX_BYTES).await?.file;
-    Ok(run_blocking_limited(app, || card_file::read(file)).await??)
+    let mut file = upload.save(card_file::MAX_BYTES).await?;
+    let read = move || {
+        risu_files::refuse_on_disk(&mut file)?;
+        card_file::read(file.file).map_err(ApiError::from)
+    };
+    run_blocking_limited(app, read).await?
 }
 
 /// Runs long work on a blocking thread, limited to a few at the same time.

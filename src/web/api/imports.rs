@@ -21,8 +21,8 @@ use crate::conversations::chats::{
 use crate::lorebooks::imported_lore;
 use crate::spaces::permissions::Action;
 use crate::spaces::{events, membership};
-use crate::web::api::card_files;
 use crate::web::api::engine_error::api_error;
+use crate::web::api::{card_files, risu_files};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::upload::{PendingUpload, TempFileUpload, UploadForm};
@@ -53,7 +53,7 @@ const MAX_NAMES: usize = 200;
         (status = 409, description = "`import_running`: one at a time."),
         (status = 413, description = "`too_large`: more than 100 MiB."),
         (status = 415, description = "`unsupported_media_type`: a multipart form with a file is required."),
-        (status = 422, description = "`unknown_file`: a JSON document that is not a chat, with its top-level keys; `not_a_chat`: no message; `too_large`: a JSON document of more than 5 MiB.")
+        (status = 422, description = "`unknown_file`: a JSON document that is not a chat, with its top-level keys; `not_a_chat`: no message; `too_large`: a JSON document of more than 5 MiB; `risu_module` or `risu_preset`: a binary file of Risu.")
     )
 )]
 pub async fn import(
@@ -81,7 +81,7 @@ pub async fn import(
         .await
         .map_err(|error| api_error(error.into()))?;
     let (title, n_bytes) = (title_from_file_name(&file), file.n_bytes);
-    let open = move || chat_file::open(file.file, n_bytes);
+    let open = move || open_chat(file);
     let file = card_files::run_blocking_limited(&app, open).await??;
     let target = Some(at.space.id);
     let begun = import_writer::start(&app.db, caller.id(), kind, target, n_bytes, now);
@@ -112,7 +112,7 @@ pub async fn import(
         (status = 200, body = chat_preview::ChatPreview),
         (status = 413, description = "`too_large`: more than 100 MiB."),
         (status = 415, description = "`unsupported_media_type`: a multipart form with a file is required."),
-        (status = 422, description = "`unknown_file`: a JSON document that is not a chat, with its top-level keys; `not_a_chat`: no message; `too_large`: a JSON document of more than 5 MiB.")
+        (status = 422, description = "`unknown_file`: a JSON document that is not a chat, with its top-level keys; `not_a_chat`: no message; `too_large`: a JSON document of more than 5 MiB; `risu_module` or `risu_preset`: a binary file of Risu.")
     )
 )]
 pub async fn preview(
@@ -129,10 +129,10 @@ pub async fn preview(
     let file = upload.save(MAX_CHAT_BYTES).await?;
     let read = move || {
         let title = title_from_file_name(&file);
-        let opened = chat_file::open(file.file, file.n_bytes)?;
-        let found = chat_preview::read(opened, title.as_deref(), authors)?;
+        let found = chat_preview::read(open_chat(file)?, title.as_deref(), authors);
+        let found = found.map_err(ApiError::internal)?;
         match found.n_conversations {
-            0 => Err(ChatFileError::NoMessage),
+            0 => Err(ApiError::from(ChatFileError::NoMessage)),
             _ => Ok(found),
         }
     };
@@ -145,6 +145,12 @@ pub async fn preview(
         found.report.warn(&[warning]);
     }
     Ok(Json(found))
+}
+
+/// Determines the kind of a chat file. Blocks.
+fn open_chat(mut file: TempFileUpload) -> ApiResult<ChatFile> {
+    risu_files::refuse_on_disk(&mut file)?;
+    Ok(chat_file::open(file.file, file.n_bytes)?)
 }
 
 async fn run_import(app: Data<App>, chat: ChatImport, file: ChatFile) {

@@ -14,6 +14,7 @@ use crate::web::api::lorebook_bodies::{
     CreateLorebook, ImportedLorebookResponse, LorebookDetail, UpdateLorebook,
 };
 use crate::web::api::lorebook_entry_bodies::EntryView;
+use crate::web::api::risu_files;
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::json_body::JsonBody;
@@ -73,7 +74,7 @@ pub async fn create(
         (status = 201, body = ImportedLorebookResponse),
         (status = 413, description = "`too_large`."),
         (status = 415, description = "`unsupported_media_type`: a multipart form with a file is required."),
-        (status = 422, description = "`not_a_lorebook`, with the reason; `too_large`.")
+        (status = 422, description = "`not_a_lorebook`, with the reason; `too_large`; `risu_module` or `risu_preset`: a binary file of Risu.")
     )
 )]
 pub async fn import(
@@ -82,6 +83,7 @@ pub async fn import(
     upload: PendingUpload,
 ) -> ApiResult<HttpResponse> {
     let file = upload.read(file::MAX_BYTES as u64).await?;
+    risu_files::refuse_in_memory(&file)?;
     let work = move || file::read(&file.bytes, &file.name);
     let read = app.shutdown.main().spawn_blocking(work).await;
     let draft = read.map_err(ApiError::internal)??;

@@ -68,6 +68,7 @@ pub mod queue_edit;
 pub mod quick_replies;
 pub mod reactions;
 pub mod regex_scripts;
+pub mod risu_files;
 pub mod routes;
 pub mod runs;
 pub mod sample_space;

@@ -20,7 +20,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::presets::preset;
-use crate::web::api::presets;
+use crate::web::api::{presets, risu_files};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::upload::PendingUpload;
@@ -67,7 +67,7 @@ pub struct PresetPreviewResponse {
         (status = 200, body = PresetPreviewResponse),
         (status = 413, description = "`too_large`."),
         (status = 415, description = "`unsupported_media_type`: a multipart form with a file is required."),
-        (status = 422, description = "`not_a_preset`, with the reason.")
+        (status = 422, description = "`not_a_preset`, with the reason; `risu_module` or `risu_preset`: a binary file of Risu.")
     )
 )]
 pub async fn preview(
@@ -95,7 +95,7 @@ pub async fn preview(
         (status = 201, body = ImportedPresetResponse),
         (status = 413, description = "`too_large`."),
         (status = 415, description = "`unsupported_media_type`: a multipart form with a file is required."),
-        (status = 422, description = "`not_a_preset`, with the reason.")
+        (status = 422, description = "`not_a_preset`, with the reason; `risu_module` or `risu_preset`: a binary file of Risu.")
     )
 )]
 pub async fn import(
@@ -120,6 +120,7 @@ pub async fn import(
 /// Reads an uploaded preset, and returns it with its name in the library.
 async fn receive_preset(app: &App, upload: PendingUpload) -> ApiResult<(String, ImportedPreset)> {
     let file = upload.read(preset_file::MAX_FILE_BYTES as u64).await?;
+    risu_files::refuse_in_memory(&file)?;
     let bytes = file.bytes;
     let work = app
         .shutdown

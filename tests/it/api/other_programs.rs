@@ -112,6 +112,36 @@ on_sqlite! {
         app.close().await;
     }
 
+    async fn a_binary_file_of_risu_is_refused_by_name_by_every_import(backend) {
+        let app = TestApp::start(backend).await;
+        let ann = app.admin().await;
+        let chats = import_path(&ann).await;
+        let module = [111, 0, 4, 0, 0, 0, 250, 251, 252, 253, 0];
+        let preset = [0x9C, 0xE1, 0, 7];
+
+        for path in [
+            "/api/characters/preview",
+            CHARACTERS,
+            "/api/lorebooks/import",
+            "/api/presets/preview",
+            "/api/presets/import",
+            &format!("{chats}/preview"),
+            &chats,
+        ] {
+            for (name, bytes, code, kind) in [
+                ("Tavern.risum", &module[..], "risu_module", "module of Risu"),
+                ("Tavern.json", &module[..], "risu_module", "module of Risu"),
+                ("Calm.risup", &preset[..], "risu_preset", "preset of Risu"),
+            ] {
+                let refused = bring(&ann, path, name, bytes).await;
+                assert_eq!(refusal(&refused), (422, code.to_owned()), "{path} {name}");
+                let sentence = refused.1["error"]["message"].as_str().expect("a sentence");
+                assert!(sentence.contains(kind) && sentence.contains("not read"), "{sentence}");
+            }
+        }
+        app.close().await;
+    }
+
     async fn a_json_document_that_is_not_a_chat_is_refused_before_anything_is_stored(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;

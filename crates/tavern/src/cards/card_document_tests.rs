@@ -108,7 +108,6 @@ fn a_document_of_no_known_kind_is_refused_with_its_keys() {
         (&b"just words"[..], "text"),
         (b"{\"messages\": [{\"msg\": \"Hi.\"}]}", "a chat of Agnai"),
         (b"a: &x 1", "an anchor"),
-        (b"\x6F\x00\x10", "module of Risu"),
     ] {
         assert!(refusal(bytes).contains(part), "{}", refusal(bytes));
     }

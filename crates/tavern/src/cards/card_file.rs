@@ -70,11 +70,6 @@ pub fn read(mut file: File) -> Result<CardFile, CardError> {
             let reason = "The archive is invalid: its end is missing.";
             return Err(CardError::reason(reason));
         }
-        head if head.starts_with(&risu_files::MODULE_SIGNATURE) => {
-            let reason = "This is a module of Risu (.risum), not a character card. A module is \
-                          kept only inside a CHARX card.";
-            return Err(CardError::reason(reason));
-        }
         _ => from_text(file)?,
     };
     card_file.card.require_content()?;

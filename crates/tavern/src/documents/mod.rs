@@ -6,5 +6,6 @@ pub mod document;
 pub mod document_error;
 pub mod limits;
 pub mod line_ends;
+pub mod risu_binary;
 pub mod yaml;
 pub mod yaml_scalars;

@@ -7,8 +7,8 @@ export const CARD_FILES = ENDINGS.map((it) => `.${it}`).join(",")
 
 const PNG = [0x89, 0x50, 0x4e, 0x47]
 // Characters of text-generation-webui may be YAML. The server names the reason for which it refuses a
-// module of Risu.
-const NAMES = /\.(charx|byaf|ya?ml|risum)$/i
+// module or a preset of Risu.
+const NAMES = /\.(charx|byaf|ya?ml|risum|risup|risupreset)$/i
 // Some tools write cards as a picture followed by an archive.
 const PICTURES = /\.jpe?g$/i
 const JPEG = [0xff, 0xd8]

@@ -71,6 +71,9 @@ export default {
   "error.picture_too_large": "{message}",
   "error.too_large_for_png": "{message}",
   "error.not_a_preset": "{message}",
+  "error.risu_module":
+    "This is a module of Risu (.risum), a binary file whose content is not read. A module inside a CHARX card is kept with the card.",
+  "error.risu_preset": "This is a preset of Risu (.risup), a binary file whose content is not read.",
   "error.not_authenticated": "Please sign in first.",
   "error.owner_cannot_leave": "The owner cannot leave. Delete the space instead, or hand it over first.",
   "error.registration_closed": "You need an invitation to create an account on this server.",

@@ -68,6 +68,9 @@ export default {
   "error.picture_too_large": "{message}",
   "error.too_large_for_png": "这个角色太大，放不进这种文件：{message}",
   "error.not_a_preset": "这不是可用的预设：{message}",
+  "error.risu_module":
+    "这是 Risu 的模块（.risum），属于二进制文件，不会读取其中的内容。CHARX 角色卡里的模块会随角色卡一起保留。",
+  "error.risu_preset": "这是 Risu 的预设（.risup），属于二进制文件，不会读取其中的内容。",
   "error.not_authenticated": "请先登录。",
   "error.owner_cannot_leave": "所有者不能退出。请先移交空间，或直接删除空间。",
   "error.registration_closed": "需要邀请才能在这台服务器上创建账号。",

@@ -3,8 +3,6 @@
 
 use crate::import_warning::ImportWarning;
 
-/// The first bytes of a Risu module.
-pub const MODULE_SIGNATURE: [u8; 2] = [0x6F, 0x00];
 /// The maximum number of such files in an archive; more than any tool writes.
 const MAX_FILES: usize = 100;
 
