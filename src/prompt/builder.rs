@@ -139,7 +139,7 @@ pub fn build(
     let mut total_tokens = fit_blocks(&mut blocks, fitting.0, fitting.1)?;
     let is_prefilled = prefill::is_prefilled(context, &blocks);
     let stored_prefix = prefill::stored_prefix(context, &blocks);
-    let mut warnings = context.template_warnings.clone();
+    let mut warnings = context.warnings.clone();
     warnings.extend(prefill::warning(context));
     warnings.extend(volatile_entries::warnings(context, sent_entries(context)));
     let text = match text {

@@ -91,7 +91,7 @@ pub fn line(seq: i64, name: &str, role: MessageRole, text: &str) -> HistoryLine 
 pub fn solo() -> PromptContext {
     PromptContext {
         templates: None,
-        template_warnings: Vec::new(),
+        warnings: Vec::new(),
         conversation: ConversationId(1),
         space_name: "Library".into(),
         speaker: MembershipId(2),

@@ -54,8 +54,8 @@ pub struct PromptContext {
     pub preset: Preset,
     /// The templates with which the prompt becomes one text; `None`: it is sent as messages.
     pub templates: Option<TextTemplates>,
-    /// What the user should know about the choice of the templates.
-    pub template_warnings: Vec<ImportWarning>,
+    /// What the user should know about these inputs.
+    pub warnings: Vec<ImportWarning>,
     /// The generation trigger.
     pub trigger: GenerationTrigger,
     pub note: AuthorNote,

@@ -127,10 +127,12 @@ pub async fn for_space(
     };
     context.lore = lore_loader::load(db, &context, loader).await?;
     let (indexes, of_space) = (&caches.memories, (space, memberships));
-    (context.memories, context.lore.external_activations) = tokio::join!(
+    let (memories, similar) = tokio::join!(
         memory_loader::load(pools, indexes, &context, of_space, None),
         vector_matches::find(pools, &caches.lore_vectors, &context, &space.settings),
     );
+    context.memories = memories;
+    similar.add_to(&mut context);
     Ok(context)
 }
 

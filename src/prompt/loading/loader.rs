@@ -226,10 +226,12 @@ pub async fn load_in_scope(
     context.lore = lore_loader::load(db, &context, loader).await?;
     let (indexes, of_space) = (&caches.memories, (&space, memberships.as_slice()));
     // Both may wait for the provider of the embedding model.
-    (context.memories, context.lore.external_activations) = tokio::join!(
+    let (memories, similar) = tokio::join!(
         memory_loader::load(pools, indexes, &context, of_space, Some(of_conversation)),
         vector_matches::find(pools, &caches.lore_vectors, &context, &space.settings),
     );
+    context.memories = memories;
+    similar.add_to(&mut context);
     Ok(context)
 }
 
@@ -300,7 +302,7 @@ pub(super) fn empty_context(speaking: &SpeakerContext<'_>, preset: Preset) -> Pr
         scenario_override: None,
         preset,
         templates: None,
-        template_warnings: Vec::new(),
+        warnings: Vec::new(),
         trigger: speaking.kind,
         note: AuthorNote::default(),
         lore: LoreInput::default(),

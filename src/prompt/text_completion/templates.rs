@@ -59,12 +59,12 @@ pub fn set(context: &mut PromptContext, templates: TextTemplates) {
 fn warn_of_tools(context: &mut PromptContext) {
     let sentence = "The space has tools, so chat completion is used instead of text completion.";
     let warning = ImportWarning::new("text_completion_tools", sentence);
-    context.template_warnings.push(warning);
+    context.warnings.push(warning);
 }
 
 fn choose(context: &mut PromptContext, provider: &provider::Model) -> TextTemplates {
     let model = &provider.model;
-    let warnings = &mut context.template_warnings;
+    let warnings = &mut context.warnings;
     let instruct = match context.preset.instruct.clone() {
         Some(instruct) => {
             warnings.extend(other_model_warning(&instruct, model));

@@ -60,8 +60,8 @@ pub async fn load_lore_test(
     };
     lore_test::add_test_input(&mut prompt, test.book, test.message);
     let vectors = &context.prompt_caches.lore_vectors;
-    let matches = vector_matches::find(&context.db, vectors, &prompt, test.settings);
-    prompt.lore.external_activations = matches.await;
+    let similar = vector_matches::find(&context.db, vectors, &prompt, test.settings);
+    similar.await.add_to(&mut prompt);
     Ok(Some(prompt))
 }
 

@@ -6,6 +6,7 @@ use crate::support::backends::{TestBackend, on_both, on_sqlite};
 use crate::support::embedding_fixture::EmbeddingFixture;
 use crate::support::embeddings_server::EmbeddingAnswer;
 use crate::support::http_client::{expect, id, root_of};
+use crate::support::poll;
 
 /// A content about dogs, without this word.
 const HOUND: &str = "A hound guards the gate.";
@@ -71,6 +72,21 @@ impl VectorizedLore {
         let texts = requests.flat_map(|n| self.fixture.server.texts(n));
         texts.filter(|it| it == content).count()
     }
+
+    /// Returns how many entries the prompt reports as not embedded.
+    async fn n_not_embedded(&self) -> i64 {
+        let path = format!(
+            "/api/conversations/{}/prompt?speaker_id={}",
+            root_of(&self.it.space),
+            self.speaker
+        );
+        let prompt = expect(200, self.it.owner.get(&path).await);
+        let warnings = prompt["warnings_coded"].as_array().unwrap().iter();
+        let mut waiting = warnings.filter(|it| it["code"] == "entries_not_embedded");
+        waiting
+            .next()
+            .map_or(0, |it| it["params"]["n"].as_i64().expect("a number"))
+    }
 }
 
 on_both! {
@@ -85,6 +101,39 @@ on_both! {
 }
 
 on_sqlite! {
+    async fn all_entries_are_compared_and_a_turn_with_known_vectors_embeds_only_the_query(backend) {
+        let others = (1..5_000).map(|n| entry(&format!("Stone {n} of the quay."), true));
+        let entries: Vec<Value> = others.chain([entry(HOUND, true)]).collect();
+        let lore = VectorizedLore::open(backend, json!(entries)).await;
+        lore.post("My dog sleeps.").await;
+
+        let first = lore.n_not_embedded().await;
+        poll::until("all entries are embedded", async || (lore.n_not_embedded().await == 0).then_some(())).await;
+        lore.post("The dog wakes.").await;
+        let n_requests = lore.it.server.n_requests();
+        let activated = lore.activated().await;
+
+        assert!((1..5_000).contains(&first), "{first}");
+        assert_eq!(activated, [format!("{HOUND}: vectorized")]);
+        assert_eq!(lore.it.server.n_requests() - n_requests, 1);
+        assert_eq!(lore.it.server.texts(n_requests).len(), 1);
+        assert_eq!(lore.n_sent(HOUND), 1);
+        lore.it.app.close().await;
+    }
+
+    async fn of_a_content_that_the_model_refuses_the_beginning_is_compared(backend) {
+        let long = format!("{HOUND} {}", "It barks. ".repeat(400));
+        let lore = VectorizedLore::open(backend, json!([entry(&long, true)])).await;
+        lore.it.server.answer(EmbeddingAnswer::RefuseLonger(2_500));
+        lore.post("My dog sleeps.").await;
+
+        assert_eq!(lore.activated().await.len(), 1);
+
+        assert_eq!((lore.n_sent(long.trim()), lore.n_sent(&long[..2_000])), (1, 1));
+        assert_eq!(lore.n_not_embedded().await, 0);
+        lore.it.app.close().await;
+    }
+
     async fn the_content_of_an_entry_is_embedded_once(backend) {
         let lore = VectorizedLore::open_with(backend, json!({"embedding_cache": false}), json!([entry(HOUND, true)])).await;
         lore.post("My dog sleeps.").await;

@@ -12,6 +12,8 @@ use llm::embeddings::error::EmbeddingError;
 use llm::embeddings::options::{CallKind, EmbeddingOptions};
 use moka::sync::Cache;
 use parking_lot::Mutex;
+use recall::content::MAX_CONTENT_CHARS;
+use recall::quantized_vector::QuantizedVector;
 use sha2::{Digest, Sha256};
 use tokio::time::timeout;
 
@@ -19,15 +21,24 @@ use crate::memories::embedding::model_choice::EmbeddingChoice;
 use crate::memories::embedding::query_embedding::QueryEmbedder;
 use crate::memory_limited_cache::memory_limited_cache;
 
-/// The maximum number of contents that one task embeds; the tasks of later prompts embed the others.
-const MAX_TEXTS: usize = 256;
-/// The maximum number of contents in one request. It is low, because contents are long and models on a CPU
-/// are slow.
+/// The maximum number of contents that one task embeds; further ones are embedded by those of later prompts.
+const MAX_TEXTS: usize = 1_024;
+/// The maximum number of contents of a request. Contents are long, and models on a CPU are slow.
 const BATCH: usize = 16;
-/// The length of the beginning of a content that is embedded, in characters, the same as for a query.
-const MAX_CHARS: usize = 2_000;
-/// The approximate maximum memory of all vectors: enough for 5,000 entries with 1,536 dimensions.
-const MAX_BYTES: u64 = 32 * 1024 * 1024;
+/// The maximum length of all contents of a request that has several, in bytes.
+const BATCH_BYTES: usize = 64 * 1024;
+/// The maximum length of what is sent of a content, in characters. The client cuts it at the limit of most
+/// models, which is hardly ever longer.
+const MAX_CHARS: usize = 65_536;
+/// The maximum length of what is sent of a content that the provider has refused, in characters: a memory of
+/// this length is accepted.
+const SHORT_CHARS: usize = MAX_CONTENT_CHARS;
+/// The approximate memory of all vectors: those of 80,000 entries with 1,536 dimensions.
+const MAX_BYTES: usize = 128 * 1024 * 1024;
+/// The approximate memory of an entry of the cache besides the components of its vector, in bytes.
+const ENTRY_BYTES: usize = 128;
+/// The contents whose keys are computed before other tasks of the thread continue.
+const YIELD_AFTER: usize = 500;
 
 /// The hash of a model and a content.
 pub type VectorKey = [u8; 32];
@@ -38,7 +49,7 @@ pub struct ContentVectors {
     /// Embeds the texts with which contents are compared.
     pub embedder: QueryEmbedder,
     /// A content that the provider refuses has an empty vector.
-    vectors: Cache<VectorKey, Arc<[f32]>>,
+    vectors: Cache<VectorKey, Arc<QuantizedVector>>,
     /// The models for which a task is running, so that concurrent prompts embed a content once.
     running: Arc<Mutex<HashSet<VectorKey>>>,
 }
@@ -58,23 +69,33 @@ impl Drop for RunningTask {
 impl ContentVectors {
     /// Creates an empty cache.
     pub fn new(embedder: QueryEmbedder) -> Self {
-        let n_bytes = |key: &VectorKey, vector: &Arc<[f32]>| key.len() + size_of_val(&**vector);
+        let n_bytes = |_: &VectorKey, vector: &Arc<QuantizedVector>| n_bytes(vector.dimensions());
         Self {
             embedder,
-            vectors: memory_limited_cache(MAX_BYTES, n_bytes),
+            vectors: memory_limited_cache(MAX_BYTES as u64, n_bytes),
             running: Arc::default(),
         }
     }
 
+    /// Returns how many vectors with these dimensions fit into memory. A prompt that needed more would embed
+    /// some of them again and again.
+    pub fn capacity(dimensions: usize) -> usize {
+        MAX_BYTES / n_bytes(dimensions)
+    }
+
     /// Returns the keys of these contents with this model, in their order.
-    pub fn keys(&self, choice: &EmbeddingChoice, contents: &[&str]) -> Vec<VectorKey> {
+    pub async fn keys(&self, choice: &EmbeddingChoice, contents: &[&str]) -> Vec<VectorKey> {
         let model = model_key(choice);
-        let contents = contents.iter();
-        contents.map(|it| content_key(&model, it)).collect()
+        let mut keys = Vec::with_capacity(contents.len());
+        for part in contents.chunks(YIELD_AFTER) {
+            keys.extend(part.iter().map(|it| content_key(&model, it)));
+            tokio::task::yield_now().await;
+        }
+        keys
     }
 
     /// Returns the vector of a content, if it is known.
-    pub fn get(&self, key: &VectorKey) -> Option<Arc<[f32]>> {
+    pub fn get(&self, key: &VectorKey) -> Option<Arc<QuantizedVector>> {
         self.vectors.get(key)
     }
 
@@ -91,7 +112,8 @@ impl ContentVectors {
         let missing = keys.iter().zip(contents);
         let missing = missing.filter(|(key, _)| !self.vectors.contains_key(*key));
         let missing = missing.filter(|(key, _)| seen.insert(**key));
-        let missing = missing.map(|(key, content)| (*key, first_chars(content).to_owned()));
+        let missing =
+            missing.map(|(key, content)| (*key, first_chars(content, MAX_CHARS).to_owned()));
         let missing: Vec<(VectorKey, String)> = missing.take(MAX_TEXTS).collect();
         if missing.is_empty() {
             return;
@@ -126,7 +148,7 @@ impl ContentVectors {
         options: &EmbeddingOptions,
         missing: &[(VectorKey, String)],
     ) -> Result<(), EmbeddingError> {
-        for batch in missing.chunks(BATCH) {
+        for batch in batches(missing) {
             match self.embed(client, options, batch).await {
                 Err(error) if error.is_refusal() => self.embed_each(client, options, batch).await?,
                 result => result?,
@@ -135,23 +157,45 @@ impl ContentVectors {
         Ok(())
     }
 
-    /// Embeds each content on its own, because the provider refuses at least one of the batch.
+    /// Embeds contents of which the provider refuses at least one, each on its own; of one that it refuses as
+    /// a whole, the beginning.
     async fn embed_each(
         &self,
         client: &EmbeddingClient,
         options: &EmbeddingOptions,
         batch: &[(VectorKey, String)],
     ) -> Result<(), EmbeddingError> {
-        for content in batch {
-            match self
-                .embed(client, options, std::slice::from_ref(content))
-                .await
-            {
-                Err(error) if error.is_refusal() => self.vectors.insert(content.0, Arc::new([])),
-                result => result?,
+        for (key, text) in batch {
+            let mut lengths = vec![text.as_str(), first_chars(text, SHORT_CHARS)];
+            lengths.dedup();
+            if batch.len() == 1 {
+                // It was refused just now.
+                lengths.remove(0);
+            }
+            if !self.embed_accepted(client, options, *key, &lengths).await? {
+                let none = QuantizedVector::new(&[]);
+                self.vectors.insert(*key, Arc::new(none));
             }
         }
         Ok(())
+    }
+
+    /// Embeds the first of these texts that the provider accepts. Returns `false` if it refuses all.
+    async fn embed_accepted(
+        &self,
+        client: &EmbeddingClient,
+        options: &EmbeddingOptions,
+        key: VectorKey,
+        texts: &[&str],
+    ) -> Result<bool, EmbeddingError> {
+        for text in texts {
+            let content = [(key, (*text).to_owned())];
+            match self.embed(client, options, &content).await {
+                Err(error) if error.is_refusal() => {}
+                result => return result.map(|()| true),
+            }
+        }
+        Ok(false)
     }
 
     async fn embed(
@@ -163,7 +207,8 @@ impl ContentVectors {
         let texts: Vec<&str> = batch.iter().map(|(_, text)| text.as_str()).collect();
         let vectors = client.embed(&texts, CallKind::Write, options).await?;
         for ((key, _), vector) in batch.iter().zip(vectors) {
-            self.vectors.insert(*key, vector);
+            let vector = QuantizedVector::new(&vector);
+            self.vectors.insert(*key, Arc::new(vector));
         }
         Ok(())
     }
@@ -181,8 +226,28 @@ fn content_key(model: &VectorKey, content: &str) -> VectorKey {
     hash.finalize().into()
 }
 
-fn first_chars(content: &str) -> &str {
-    match content.char_indices().nth(MAX_CHARS) {
+fn n_bytes(dimensions: usize) -> usize {
+    dimensions + ENTRY_BYTES
+}
+
+/// Divides contents into those of each request.
+fn batches(missing: &[(VectorKey, String)]) -> impl Iterator<Item = &[(VectorKey, String)]> {
+    let mut rest = missing;
+    std::iter::from_fn(move || {
+        let mut n_bytes = 0;
+        let fitting = rest.iter().take(BATCH).take_while(|(_, text)| {
+            n_bytes += text.len();
+            n_bytes <= BATCH_BYTES
+        });
+        let n = fitting.count().max(1).min(rest.len());
+        let (batch, others) = rest.split_at(n);
+        rest = others;
+        (!batch.is_empty()).then_some(batch)
+    })
+}
+
+fn first_chars(content: &str, n: usize) -> &str {
+    match content.char_indices().nth(n) {
         Some((end, _)) => &content[..end],
         None => content,
     }
@@ -190,7 +255,7 @@ fn first_chars(content: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_CHARS, content_key, first_chars};
+    use super::{BATCH, BATCH_BYTES, ContentVectors, batches, content_key, first_chars};
 
     #[test]
     fn a_vector_belongs_to_one_model_and_one_content() {
@@ -203,9 +268,30 @@ mod tests {
 
     #[test]
     fn the_beginning_of_a_long_content_is_embedded() {
-        let long = "é".repeat(MAX_CHARS) + "!";
+        let long = "é".repeat(9) + "!";
 
-        assert_eq!(first_chars(&long), "é".repeat(MAX_CHARS));
-        assert_eq!(first_chars("short"), "short");
+        assert_eq!(first_chars(&long, 9), "é".repeat(9));
+        assert_eq!(first_chars("short", 9), "short");
+    }
+
+    #[test]
+    fn a_request_is_limited_by_the_number_and_the_length_of_its_contents() {
+        let of_lengths = |lengths: &[usize]| -> Vec<usize> {
+            let contents: Vec<_> = lengths
+                .iter()
+                .map(|it| ([0; 32], "x".repeat(*it)))
+                .collect();
+            batches(&contents).map(<[_]>::len).collect()
+        };
+
+        assert_eq!(of_lengths(&[1; BATCH + 1]), [BATCH, 1]);
+        assert_eq!(of_lengths(&[BATCH_BYTES + 1, 1, BATCH_BYTES]), [1, 1, 1]);
+        assert_eq!(of_lengths(&[]), [] as [usize; 0]);
+    }
+
+    #[test]
+    fn the_entries_of_several_full_lorebooks_fit_into_memory() {
+        assert!(ContentVectors::capacity(1_536) > 80_000);
+        assert!(ContentVectors::capacity(3_072) > 8 * 5_000);
     }
 }

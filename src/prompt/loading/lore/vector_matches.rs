@@ -5,10 +5,11 @@
 //! scanned anyway.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use recall::quantized_vector::{QuantizedVector, QueryVector};
 use serde_json::Value;
+use tavern::import_warning::ImportWarning;
 use tavern::lorebook::compiled_entry::entry_key;
 use tavern::lorebook::decorators;
 use tokio::time::timeout;
@@ -18,14 +19,14 @@ use crate::memories::embedding::model_choice::{COSINE_RANGE, EmbeddingChoice};
 use crate::memories::embedding::query_embedding::QueryError;
 use crate::memories::memory_settings::MemorySettings;
 use crate::prompt::context::PromptContext;
-use crate::prompt::loading::lore::content_vectors::{ContentVectors, VectorKey};
+use crate::prompt::loading::lore::content_vectors::ContentVectors;
 use crate::prompt::loading::memory_loader::newest_chars;
 
 /// The maximum number of entries that are activated by their similarity.
 const MAX_MATCHES: usize = 5;
-/// The maximum number of entries that are compared: the first ones by precedence.
-const MAX_ENTRIES: usize = 2_000;
-/// How long a prompt waits for the provider, the same as for its memories.
+/// The entries that are compared before other tasks of the thread continue.
+const YIELD_AFTER: usize = 1_000;
+/// How long a prompt waits for the provider, as for its memories.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A vectorized entry that may be similar to the messages.
@@ -35,44 +36,84 @@ struct Candidate<'a> {
     content: &'a str,
 }
 
-/// Returns the keys of the entries that the messages of a prompt activate by their similarity; `settings` are
-/// those of the space. Executes no statement if no entry is vectorized.
+/// The vectorized entries of a prompt that are similar to its messages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SimilarEntries {
+    /// As [`entry_key`] returns them.
+    keys: HashSet<String>,
+    /// The number of entries without a vector, which were not compared.
+    n_without_vector: usize,
+}
+
+impl SimilarEntries {
+    /// Adds them to the inputs of their prompt.
+    pub fn add_to(self, context: &mut PromptContext) {
+        context.lore.external_activations = self.keys;
+        let n = self.n_without_vector;
+        if n > 0 {
+            let sentence = format!(
+                "{n} vectorized entries are not embedded yet; until then, only their keys activate them."
+            );
+            let warning = ImportWarning::new("entries_not_embedded", sentence);
+            context.warnings.push(warning.with("n", n));
+        }
+    }
+}
+
+/// Returns the entries that the messages of a prompt activate by their similarity; `settings` are those of
+/// the space. Executes no statement if no entry is vectorized.
 pub async fn find(
     db: &Db,
     vectors: &ContentVectors,
     context: &PromptContext,
     settings: &Value,
-) -> HashSet<String> {
-    let candidates = candidates(context);
+) -> SimilarEntries {
+    let mut candidates = candidates(context);
     let text = scanned_text(context);
     if candidates.is_empty() || text.is_empty() {
-        return HashSet::new();
+        return SimilarEntries::default();
     }
     let started = Instant::now();
     let embedded = timeout(TIMEOUT, embed_query(db, vectors, text, settings)).await;
     let (choice, query) = match embedded {
         Ok(Ok(Some(embedded))) => embedded,
-        Ok(Ok(None)) => return HashSet::new(),
+        Ok(Ok(None)) => return SimilarEntries::default(),
         Ok(Err(error)) => {
-            tracing::debug!(%error, "failed to embed the query; lore entries are found by keys only: {error}");
-            return HashSet::new();
+            tracing::debug!(%error, "lore entries are only searched by their keys: {error}");
+            return SimilarEntries::default();
         }
         Err(_) => {
-            tracing::debug!("timed out embedding the query; lore entries are found by keys only");
-            return HashSet::new();
+            tracing::debug!("lore entries are only searched by their keys: timed out");
+            return SimilarEntries::default();
         }
     };
+    let n_candidates = candidates.len();
+    candidates.truncate(ContentVectors::capacity(query.dimensions()));
+    let mut n_without_vector = n_candidates - candidates.len();
     let contents: Vec<&str> = candidates.iter().map(|it| it.content).collect();
-    let keys = vectors.keys(&choice, &contents);
+    let keys = vectors.keys(&choice, &contents).await;
     let time_left = TIMEOUT.saturating_sub(started.elapsed());
     vectors
         .embed_missing(&choice, &keys, &contents, time_left)
         .await;
     let threshold = MemorySettings::of_space(settings).threshold();
-    best_matches(&candidates, &keys, |key| {
-        let score = score(&query, &vectors.get(key)?)?;
-        (score >= threshold).then_some(score)
-    })
+    let mut scored = Vec::new();
+    for (at, (candidate, key)) in (1..).zip(candidates.iter().zip(&keys)) {
+        match vectors.get(key) {
+            Some(vector) => {
+                let score = score(&query, &vector).filter(|it| *it >= threshold);
+                scored.extend(score.map(|it| (candidate, it)));
+            }
+            None => n_without_vector += 1,
+        }
+        if at % YIELD_AFTER == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+    SimilarEntries {
+        keys: best_matches(scored),
+        n_without_vector,
+    }
 }
 
 /// Returns the model and the vector of the text; `None`: the space has no model that may be called.
@@ -81,27 +122,19 @@ async fn embed_query(
     vectors: &ContentVectors,
     text: String,
     settings: &Value,
-) -> Result<Option<(EmbeddingChoice, Arc<[f32]>)>, QueryError> {
+) -> Result<Option<(EmbeddingChoice, QueryVector)>, QueryError> {
     let choice = EmbeddingChoice::load(db.reader(), settings).await?;
     let Some(choice) = choice.filter(|it| !it.is_paused()) else {
         return Ok(None);
     };
     let embedded = vectors.embedder.embed_texts(&choice, None, vec![text]);
     let query = embedded.await?.into_iter().next();
-    Ok(query.map(|it| (choice, it)))
+    Ok(query.map(|it| (choice, QueryVector::new(&it))))
 }
 
-/// Returns the keys of the entries with the highest scores; `score` returns `None` for an entry that is no
-/// match.
-fn best_matches(
-    candidates: &[Candidate<'_>],
-    keys: &[VectorKey],
-    score: impl Fn(&VectorKey) -> Option<f32>,
-) -> HashSet<String> {
-    let scored = candidates.iter().zip(keys);
-    let scored = scored.filter_map(|(it, key)| Some((it, score(key)?)));
-    let mut scored: Vec<(&Candidate<'_>, f32)> = scored.collect();
-    // The sort is stable: of entries with equal scores, the first by precedence is kept.
+/// Returns the keys of the entries with the highest scores.
+fn best_matches(mut scored: Vec<(&Candidate<'_>, f32)>) -> HashSet<String> {
+    // Stable: of equal scores, the first in precedence.
     scored.sort_by(|(_, a), (_, b)| b.total_cmp(a));
     let best = scored.into_iter().take(MAX_MATCHES);
     best.map(|(it, _)| it.key.clone()).collect()
@@ -116,8 +149,7 @@ fn candidates(context: &PromptContext) -> Vec<Candidate<'_>> {
         key: entry_key(&book.key, &it.key),
         content: decorators::split(&it.content).1.trim(),
     });
-    let with_content = candidates.filter(|it| !it.content.is_empty());
-    with_content.take(MAX_ENTRIES).collect()
+    candidates.filter(|it| !it.content.is_empty()).collect()
 }
 
 /// Returns the scanned messages with the names of their authors, as they are embedded for memories.
@@ -133,44 +165,49 @@ fn scanned_text(context: &PromptContext) -> String {
 }
 
 /// Returns the score of two vectors of length 1, from 0 to 1; `None` if their dimensions differ: the provider
-/// replaced its model under the same name.
-fn score(one: &[f32], other: &[f32]) -> Option<f32> {
-    if one.len() != other.len() {
+/// replaced its model under the same name, or refused the content.
+fn score(query: &QueryVector, content: &QuantizedVector) -> Option<f32> {
+    if query.dimensions() != content.dimensions() {
         return None;
     }
-    let cosine: f32 = one.iter().zip(other).map(|(a, b)| a * b).sum();
+    let cosine = query.dot(content.codes(), content.factor());
     let (low, high) = COSINE_RANGE;
     Some(((cosine - low) / (high - low)).clamp(0.0, 1.0))
 }
 
 #[cfg(test)]
 mod tests {
+    use recall::quantized_vector::{QuantizedVector, QueryVector};
+
     use super::{Candidate, MAX_MATCHES, best_matches, score};
 
     #[test]
     fn vectors_of_other_dimensions_are_not_compared() {
-        assert_eq!(score(&[0.6, 0.8], &[0.6, 0.8]), Some(1.0));
+        let score = |one: &[f32], other: &[f32]| {
+            score(&QueryVector::new(one), &QuantizedVector::new(other))
+        };
+
+        assert!(score(&[0.6, 0.8], &[0.6, 0.8]).is_some_and(|it| it > 0.99));
         assert_eq!(score(&[1.0, 0.0], &[-1.0, 0.0]), Some(0.0));
         assert_eq!(score(&[1.0, 0.0], &[1.0, 0.0, 0.0]), None);
+        assert_eq!(score(&[1.0, 0.0], &[]), None);
     }
 
     #[test]
     fn the_best_matches_are_chosen_and_of_equal_ones_the_first() {
-        let candidates: Vec<Candidate<'_>> = (0..8)
+        let candidates: Vec<Candidate<'_>> = (1..8)
             .map(|n| Candidate {
                 key: n.to_string(),
                 content: "",
             })
             .collect();
-        let keys: Vec<_> = (0..8).map(|n| [n; 32]).collect();
-
-        let best = best_matches(&candidates, &keys, |key| match key[0] {
-            7 => Some(0.9),
-            0 => None,
-            _ => Some(0.7),
+        let scored = candidates.iter().map(|it| match it.key.as_str() {
+            "7" => (it, 0.9),
+            _ => (it, 0.7),
         });
 
-        let mut best: Vec<String> = best.into_iter().collect();
+        let mut best: Vec<String> = best_matches(scored.collect()).into_iter().collect();
+
         best.sort();
         assert_eq!(best, ["1", "2", "3", "4", "7"]);
         assert_eq!(best.len(), MAX_MATCHES);

@@ -70,6 +70,10 @@ export default {
     "The prefill of the preset is not sent, because the provider does not accept one or the model has tools.",
   "warning.entry_changes_every_turn":
     "“{name}” changes with every turn, because it contains {names}. A prompt cache cannot keep what follows it.",
+  "warning.entries_not_embedded": {
+    one: "{n} vectorized entry is not embedded yet; until then, only its keys activate it.",
+    other: "{n} vectorized entries are not embedded yet; until then, only their keys activate them.",
+  },
   "warning.order_without_history": "The order has no chat history; it was added.",
   "warning.field_unused": "`{field}` ({what}) is kept, but not used.",
   "warning.scripts_off": {

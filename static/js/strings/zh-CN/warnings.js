@@ -51,6 +51,9 @@ export default {
   "warning.settings_partly_read": "只导入了正在使用的预设和模板。用户设定、世界书设置和其他设置都没有导入。",
   "warning.prefill_not_sent": "预设的预填充没有发送，因为模型服务不接受预填充，或者模型有工具。",
   "warning.entry_changes_every_turn": "“{name}”每轮都会变化，因为它包含{names}。提示词缓存无法保留它之后的内容。",
+  "warning.entries_not_embedded": {
+    other: "{n}个向量化条目尚未生成嵌入向量；在此之前，只有关键词能激活它们。",
+  },
   "warning.order_without_history": "这个顺序没有聊天记录，已添加。",
   "warning.field_unused": "`{field}`（{what}）已保留，但不会使用。",
   "warning.scripts_off": { other: "{n}个正则脚本在你允许之前不会运行。" },
