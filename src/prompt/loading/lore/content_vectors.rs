@@ -21,7 +21,7 @@ use crate::memories::embedding::model_choice::EmbeddingChoice;
 use crate::memories::embedding::query_embedding::QueryEmbedder;
 use crate::memory_limited_cache::memory_limited_cache;
 
-/// The maximum number of contents that one task embeds; further ones are embedded by those of later prompts.
+/// The maximum number of contents that one task embeds; the tasks of later prompts embed the others.
 const MAX_TEXTS: usize = 1_024;
 /// The maximum number of contents of a request. Contents are long, and models on a CPU are slow.
 const BATCH: usize = 16;

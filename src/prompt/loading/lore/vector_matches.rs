@@ -26,7 +26,7 @@ use crate::prompt::loading::memory_loader::newest_chars;
 const MAX_MATCHES: usize = 5;
 /// The entries that are compared before other tasks of the thread continue.
 const YIELD_AFTER: usize = 1_000;
-/// How long a prompt waits for the provider, as for its memories.
+/// How long a prompt waits for the provider, the same as for its memories.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A vectorized entry that may be similar to the messages.
@@ -79,11 +79,11 @@ pub async fn find(
         Ok(Ok(Some(embedded))) => embedded,
         Ok(Ok(None)) => return SimilarEntries::default(),
         Ok(Err(error)) => {
-            tracing::debug!(%error, "lore entries are only searched by their keys: {error}");
+            tracing::debug!(%error, "failed to embed the query; lore entries are found by keys only: {error}");
             return SimilarEntries::default();
         }
         Err(_) => {
-            tracing::debug!("lore entries are only searched by their keys: timed out");
+            tracing::debug!("timed out embedding the query; lore entries are found by keys only");
             return SimilarEntries::default();
         }
     };
@@ -134,7 +134,7 @@ async fn embed_query(
 
 /// Returns the keys of the entries with the highest scores.
 fn best_matches(mut scored: Vec<(&Candidate<'_>, f32)>) -> HashSet<String> {
-    // Stable: of equal scores, the first in precedence.
+    // The sort is stable: of entries with equal scores, the first by precedence is kept.
     scored.sort_by(|(_, a), (_, b)| b.total_cmp(a));
     let best = scored.into_iter().take(MAX_MATCHES);
     best.map(|(it, _)| it.key.clone()).collect()
