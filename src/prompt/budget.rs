@@ -9,9 +9,11 @@
 //! they alone do not fit, the prompt is refused with the number of excess tokens. A tool result is
 //! never kept without its call.
 
-use tavern::presets::complete_preset::ExampleMessagesMode;
+use llm::compatibility::token_factors::TokenFactors;
+use tavern::presets::complete_preset::{ExampleMessagesMode, Preset};
 
 use crate::prompt::blocks::{BlockKind, PromptBlock};
+use crate::providers::context_window::DEFAULT_CONTEXT_TOKENS;
 
 /// The tokens that a model needs to separate messages, for each message.
 pub const MESSAGE_OVERHEAD: i64 = 4;
@@ -22,6 +24,40 @@ pub const MESSAGE_OVERHEAD: i64 = 4;
 pub struct ContextOverflow {
     /// The number of excess tokens.
     pub over_by: i64,
+}
+
+/// The context window of the model, in tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContextLimits {
+    /// The whole window.
+    pub context_tokens: i64,
+    /// The part reserved for the reply.
+    pub response_tokens: i64,
+}
+
+impl ContextLimits {
+    /// Returns the limits of a preset, with defaults for missing values: a reply gets a sixteenth of the
+    /// window, and neither very few nor very many tokens.
+    pub fn from_preset(preset: &Preset) -> Self {
+        let positive = |it: Option<i64>| it.filter(|it| *it > 0);
+        let context_tokens = positive(preset.context_tokens).unwrap_or(DEFAULT_CONTEXT_TOKENS);
+        let of_window = (context_tokens / 16).clamp(512, 2_048);
+        let max_tokens = preset.max_tokens.map(i64::from);
+        Self {
+            context_tokens,
+            response_tokens: positive(max_tokens).unwrap_or(of_window),
+        }
+    }
+
+    /// Returns the limits in tokens of our own tokenizer. No text that fits into the model's window exceeds them.
+    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)] // far below 2^52
+    pub fn in_counted_tokens(self, factors: TokenFactors) -> Self {
+        let factor = factors.smallest().min(1.0);
+        Self {
+            context_tokens: (self.context_tokens as f64 / factor) as i64,
+            ..self
+        }
+    }
 }
 
 /// Marks further blocks as dropped, until the rest fits into `limit_tokens`. Returns the tokens of the

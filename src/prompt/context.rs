@@ -21,11 +21,11 @@ use crate::conversations::audience::message_audience::Audience;
 use crate::conversations::message::MessageRole;
 use crate::prompt::author_note::AuthorNote;
 use crate::prompt::blocks::{BlockPayload, HistoryPicture, RecordedQuote};
+use crate::prompt::budget::ContextLimits;
 use crate::prompt::history::history_window::HistoryStart;
 use crate::prompt::history::summary_block::PromptSummaries;
 use crate::prompt::memory_block::{MemoryLine, RecordedRecall};
 use crate::prompt::scripts::prompt_scripts::PromptScripts;
-use crate::providers::context_window::DEFAULT_CONTEXT_TOKENS;
 use crate::providers::vision::PictureCost;
 use crate::spaces::membership::{MembershipKind, MembershipStatus, Participation};
 use crate::spaces::space::CardHandlingMode;
@@ -245,40 +245,6 @@ pub struct LoreInput {
     pub external_activations: HashSet<String>,
     /// The number of messages written by an AI.
     pub n_replies: i64,
-}
-
-/// The context window of the model, in tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ContextLimits {
-    /// The whole window.
-    pub context_tokens: i64,
-    /// The part reserved for the reply.
-    pub response_tokens: i64,
-}
-
-impl ContextLimits {
-    /// Returns the limits of a preset, with defaults for missing values: a reply gets a sixteenth of the
-    /// window, and neither very few nor very many tokens.
-    pub fn from_preset(preset: &Preset) -> Self {
-        let positive = |it: Option<i64>| it.filter(|it| *it > 0);
-        let context_tokens = positive(preset.context_tokens).unwrap_or(DEFAULT_CONTEXT_TOKENS);
-        let of_window = (context_tokens / 16).clamp(512, 2_048);
-        let max_tokens = preset.max_tokens.map(i64::from);
-        Self {
-            context_tokens,
-            response_tokens: positive(max_tokens).unwrap_or(of_window),
-        }
-    }
-
-    /// Returns the limits in tokens of our own tokenizer. No text that fits into the model's window exceeds them.
-    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)] // far below 2^52
-    pub fn in_counted_tokens(self, factors: TokenFactors) -> Self {
-        let factor = factors.smallest().min(1.0);
-        Self {
-            context_tokens: (self.context_tokens as f64 / factor) as i64,
-            ..self
-        }
-    }
 }
 
 impl PromptContext {

@@ -11,6 +11,7 @@ pub mod blocks;
 pub mod budget;
 pub mod builder;
 pub mod cards;
+pub mod chat_sections;
 pub mod context;
 pub mod greeting;
 pub mod history;

@@ -1,5 +1,5 @@
-//! Builds the blocks of a prompt, except those of messages, from the preset's texts, the cards, the
-//! lorebooks and the author's note; `builder.rs` orders them.
+//! Builds the blocks of a prompt, except those of messages and what `chat_sections.rs` adds to them, from
+//! the preset's texts, the cards, the lorebooks and the author's note; `builder.rs` orders them.
 
 use base::prompt_role::PromptRole;
 use tavern::cards::card::Card;
@@ -16,8 +16,8 @@ use crate::prompt::cards::example_messages::ExampleMessage;
 use crate::prompt::cards::{card_texts, example_messages};
 use crate::prompt::context::PromptContext;
 use crate::prompt::lore::PromptLore;
+use crate::prompt::memory_block;
 use crate::prompt::scripts::script_pass::ScriptPass;
-use crate::prompt::{memory_block, prefill};
 
 /// The names of example messages in OpenAI's API.
 const EXAMPLE_USER: &str = "example_user";
@@ -174,88 +174,6 @@ impl Sections<'_> {
         example_messages::read(text, (user, &names), keeps_names)
     }
 
-    /// Returns the text with which the preset replaces an empty message of the user.
-    pub fn empty_message(&self) -> Option<PromptBlock> {
-        self.environment.set_field("Empty message");
-        let text = self.expand_text(&self.context.preset.texts.replace_empty_message);
-        let block = self.system_block(BlockKind::Entry, "Empty message", text)?;
-        Some(PromptBlock {
-            role: PromptRole::User,
-            ..block
-        })
-    }
-
-    /// Returns the beginning of the reply that the preset sets, if the provider accepts one.
-    pub fn prefill(&self) -> Option<PromptBlock> {
-        let template = Some(prefill::template(self.context));
-        let template = template.filter(|_| self.context.accepts_prefill)?;
-        self.environment.set_field("Prefill");
-        let text = self.expand_text(template);
-        let block = self.system_block(BlockKind::Prefill, "Prefill", text)?;
-        Some(PromptBlock {
-            role: PromptRole::Assistant,
-            ..block
-        })
-    }
-
-    /// Returns the line that marks the start of the chat.
-    pub fn new_chat(&self) -> Option<PromptBlock> {
-        let texts = &self.context.preset.texts;
-        let line = match self.context.is_group() {
-            true => &texts.new_group_chat_prompt,
-            false => &texts.new_chat_prompt,
-        };
-        self.environment.set_field("New chat");
-        let line = self.expand_text(line);
-        self.system_block(BlockKind::NewChat, "New chat", line)
-    }
-
-    /// Returns the group nudge; only for a character of a group.
-    pub fn group_nudge(&self) -> Option<PromptBlock> {
-        let needs_one = self.context.is_group() && !self.context.is_impersonation();
-        let nudge = &self.context.preset.texts.group_nudge_prompt;
-        self.environment.set_field("Group nudge");
-        let nudge = needs_one.then(|| self.expand_text(nudge))?;
-        self.system_block(BlockKind::GroupNudge, "Group nudge", nudge)
-    }
-
-    /// Returns the instruction to continue the newest message, if the prompt does not end with it, and
-    /// the user's request, in which macros are not expanded.
-    pub fn continue_nudge(&self) -> Option<PromptBlock> {
-        let continuation = self.context.continuation?;
-        let nudge = &self.context.preset.texts.continue_nudge_prompt;
-        self.environment.set_field("Continue nudge");
-        let mut text = match continuation.is_prefill {
-            true => String::new(),
-            false => self.expand_text(nudge),
-        };
-        if let Some(instruction) = &self.context.continue_request {
-            let user = &self.cards.bindings.user;
-            text += &format!("\n[{user} asks for this: {instruction}]");
-        }
-        let text = text.trim().to_owned();
-        self.system_block(BlockKind::ContinueNudge, "Continue nudge", text)
-    }
-
-    /// Returns the instruction to write for a user, with their request. Macros in the request are
-    /// not expanded.
-    pub fn impersonation(&self) -> Option<PromptBlock> {
-        if !self.context.is_impersonation() {
-            return None;
-        }
-        self.environment.set_field("Impersonation");
-        let mut text = self.expand_text(&self.context.preset.texts.impersonation_prompt);
-        if let Some(instruction) = &self.context.impersonation_request {
-            let user = &self.cards.bindings.user;
-            text += &format!("\n[{user} asks for this: {instruction}]");
-        }
-        self.system_block(
-            BlockKind::Impersonation,
-            "Impersonation",
-            text.trim().to_owned(),
-        )
-    }
-
     /// Returns the instructions of a `/v1` request, unchanged.
     pub fn instructions(&self) -> Option<PromptBlock> {
         let text = self.context.instructions.as_deref().unwrap_or_default();
@@ -299,7 +217,8 @@ impl Sections<'_> {
         stop.filter(|it| !it.is_empty()).collect()
     }
 
-    fn expand_text(&self, text: &str) -> String {
+    /// Expands the macros of a text of the preset.
+    pub fn expand_text(&self, text: &str) -> String {
         let text = expand(text, &self.cards.bindings, self.environment);
         text.trim().to_owned()
     }
@@ -361,7 +280,8 @@ impl Sections<'_> {
         }]
     }
 
-    fn system_block(&self, kind: BlockKind, label: &str, text: String) -> Option<PromptBlock> {
+    /// Returns a block with the text that was expanded last; `None` if it is empty.
+    pub fn system_block(&self, kind: BlockKind, label: &str, text: String) -> Option<PromptBlock> {
         let (card_use, has_summary) = (self.card_use(), self.has_summary());
         (!text.is_empty()).then(|| PromptBlock {
             card_use,
