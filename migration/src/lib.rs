@@ -75,6 +75,7 @@ mod m20261129_000110_turns_of_people;
 mod m20261129_000112_runs_without_speaker;
 mod m20261129_000113_director;
 mod m20261130_000114_regex_scripts;
+mod m20261130_000115_positions_of_personas;
 
 /// The steps, in order.
 pub struct Migrator;
@@ -150,6 +151,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261129_000112_runs_without_speaker::Migration),
             Box::new(m20261129_000113_director::Migration),
             Box::new(m20261130_000114_regex_scripts::Migration),
+            Box::new(m20261130_000115_positions_of_personas::Migration),
         ]
     }
 }

@@ -3,10 +3,12 @@
 
 use base::clock::Timestamp;
 use base::ids::{PersonaId, UserId};
+use base::prompt_role::PromptRole;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::Expr;
 use sea_orm::{Condition, QueryOrder, QuerySelect};
 use serde::Serialize;
+use tavern::personas::persona_placement::{PersonaPlacement, PersonaPosition};
 use utoipa::ToSchema;
 
 use crate::db::reading::page::{PageOf, PageQuery};
@@ -15,7 +17,7 @@ use crate::db::reading::page::{PageOf, PageQuery};
 pub const MAX_PERSONAS: u64 = 200;
 /// The maximum length of a description, in bytes.
 pub const MAX_DESCRIPTION_BYTES: usize = 16 * 1024;
-/// The maximum length of a name, in characters.
+/// The maximum length of a name and of a title, in characters.
 pub const MAX_NAME_CHARS: usize = 100;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
@@ -34,6 +36,14 @@ pub struct Model {
     pub is_default: bool,
     pub created_at: Timestamp,
     pub deleted_at: Option<Timestamp>,
+    /// For the list of its user; never sent to a model. May be empty.
+    pub title: String,
+    /// Where the description is in a prompt.
+    pub position: PersonaPosition,
+    /// The number of messages after a description that is among them.
+    pub depth: i64,
+    /// The role of a description that is among the messages.
+    pub role: PromptRole,
 }
 
 #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
@@ -47,7 +57,15 @@ impl ActiveModelBehavior for ActiveModel {}
 pub struct PersonaView {
     pub id: PersonaId,
     pub name: String,
+    /// For the user's own list; never sent to a model.
+    pub title: String,
     pub description: String,
+    /// Where the description is in a prompt.
+    pub position: PersonaPosition,
+    /// The number of messages after the description, with the position `at_depth`.
+    pub depth: i64,
+    /// The role of the description, with the position `at_depth`.
+    pub role: PromptRole,
     pub avatar_url: Option<String>,
     /// Whether the user posts under it where no other persona is chosen.
     pub is_default: bool,
@@ -60,10 +78,23 @@ impl Model {
         PersonaView {
             id: self.id,
             name: self.name.clone(),
+            title: self.title.clone(),
             description: self.description.clone(),
+            position: self.position,
+            depth: self.depth,
+            role: self.role,
             avatar_url: avatar_url(self.id, self.avatar_hash.as_deref()),
             is_default: self.is_default,
             created_at: self.created_at,
+        }
+    }
+
+    /// Returns where the description is in a prompt.
+    pub fn placement(&self) -> PersonaPlacement {
+        PersonaPlacement {
+            position: self.position,
+            depth: self.depth,
+            role: self.role,
         }
     }
 }
@@ -148,27 +179,42 @@ pub async fn list_names(
         .await
 }
 
-/// Returns the descriptions of these personas, without deleted ones and blank ones. Runs no query if
-/// `ids` is empty.
+/// Returns the descriptions of these personas with their positions, without deleted ones and blank ones.
+/// Runs no query if `ids` is empty.
 ///
 /// # Errors
 /// Returns an error when the database fails.
 pub async fn list_descriptions(
     db: &impl ConnectionTrait,
     ids: &[PersonaId],
-) -> Result<Vec<(PersonaId, String)>, DbErr> {
+) -> Result<Vec<(PersonaId, String, PersonaPlacement)>, DbErr> {
     if ids.is_empty() {
         return Ok(Vec::new());
     }
-    Entity::find()
+    let found: Vec<(PersonaId, String, PersonaPosition, i64, PromptRole)> = Entity::find()
         .filter(Column::Id.is_in(ids.iter().copied()))
         .filter(Column::DeletedAt.is_null())
         .filter(Column::Description.ne(""))
         .select_only()
-        .columns([Column::Id, Column::Description])
+        .columns([
+            Column::Id,
+            Column::Description,
+            Column::Position,
+            Column::Depth,
+            Column::Role,
+        ])
         .into_tuple()
         .all(db)
-        .await
+        .await?;
+    let placed = found.into_iter().map(|(id, text, position, depth, role)| {
+        let placement = PersonaPlacement {
+            position,
+            depth,
+            role,
+        };
+        (id, text, placement)
+    });
+    Ok(placed.collect())
 }
 
 /// Selects the personas of a user that are not deleted.

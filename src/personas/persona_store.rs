@@ -6,6 +6,7 @@
 
 use base::clock::Timestamp;
 use base::ids::{PersonaId, UserId};
+use base::prompt_role::PromptRole;
 use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::sea_query::Expr;
 use sea_orm::{
@@ -13,6 +14,7 @@ use sea_orm::{
     PaginatorTrait, QueryFilter,
 };
 use tavern::cards::avatar_image::AvatarImage;
+use tavern::personas::persona_placement::{PersonaPlacement, PersonaPosition};
 
 use crate::accounts::user;
 use crate::characters::quota::{QuotaError, QuotaExceeded, StorageQuota};
@@ -59,7 +61,9 @@ impl From<QuotaError> for PersonaError {
 #[derive(Clone, Debug)]
 pub struct NewPersona {
     pub name: String,
+    pub title: String,
     pub description: String,
+    pub placement: PersonaPlacement,
     pub is_default: bool,
     pub picture: Option<AvatarImage>,
 }
@@ -68,7 +72,11 @@ pub struct NewPersona {
 #[derive(Clone, Debug, Default)]
 pub struct PersonaUpdate {
     pub name: Option<String>,
+    pub title: Option<String>,
     pub description: Option<String>,
+    pub position: Option<PersonaPosition>,
+    pub depth: Option<i64>,
+    pub role: Option<PromptRole>,
     pub is_default: Option<bool>,
 }
 
@@ -175,8 +183,20 @@ pub async fn update(
                     .set_if_not_equals(persona_names::name_key(&name));
                 row.name.set_if_not_equals(name);
             }
+            if let Some(title) = change.title {
+                row.title.set_if_not_equals(title);
+            }
             if let Some(description) = change.description {
                 row.description.set_if_not_equals(description);
+            }
+            if let Some(position) = change.position {
+                row.position.set_if_not_equals(position);
+            }
+            if let Some(depth) = change.depth {
+                row.depth.set_if_not_equals(depth);
+            }
+            if let Some(role) = change.role {
+                row.role.set_if_not_equals(role);
             }
             if let Some(is_default) = change.is_default {
                 if is_default {
@@ -211,6 +231,7 @@ pub async fn mark_deleted(
     let mut row = require(tx, owner, id).await?.into_active_model();
     row.deleted_at = Set(Some(now));
     row.is_default = Set(false);
+    row.title = Set(String::new());
     row.description = Set(String::new());
     row.avatar_hash = Set(None);
     row.update(tx).await?;
@@ -310,6 +331,10 @@ fn new_row(owner: UserId, new: NewPersona, now: Timestamp) -> ActiveModel {
         is_default: Set(new.is_default),
         created_at: Set(now),
         deleted_at: Set(None),
+        title: Set(new.title),
+        position: Set(new.placement.position),
+        depth: Set(new.placement.depth),
+        role: Set(new.placement.role),
     }
 }
 

@@ -116,6 +116,7 @@ fn the_block_of_the_personas_can_be_inserted() {
     let persona = |name: &str, text: &str, is_user| PromptPersona {
         name: name.to_owned(),
         text: text.to_owned(),
+        placement: Default::default(),
         is_user,
         last_seq: 1,
     };

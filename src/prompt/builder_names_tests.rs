@@ -1,8 +1,9 @@
-//! Tests of how the author of a message is named in the prompt.
+//! Tests of how the author of a message is named in the prompt, and of where personas are in it.
 
 use base::ids::MembershipId;
 use base::prompt_role::PromptRole;
 use serde_json::json;
+use tavern::personas::persona_placement::{PersonaPlacement, PersonaPosition};
 use tavern::presets::complete_preset::NamesBehavior;
 
 use super::build;
@@ -94,6 +95,7 @@ fn persona(name: &str, text: &str, is_user: bool) -> PromptPersona {
     PromptPersona {
         name: name.to_owned(),
         text: text.to_owned(),
+        placement: Default::default(),
         is_user,
         last_seq: 1,
     }
@@ -123,6 +125,118 @@ fn each_persona_has_a_section_under_its_name() {
     assert!(both.contains(sections), "{both}");
     let sections = "Bob is played. Bob trusts Ada.\nEve is played. Eve is tall.";
     assert!(formatted.contains(sections), "{formatted}");
+}
+
+fn at(position: PersonaPosition) -> PersonaPlacement {
+    PersonaPlacement {
+        position,
+        depth: 1,
+        role: PromptRole::User,
+    }
+}
+
+/// Returns the messages of a prompt of Bob alone, whose persona has this position.
+fn messages_with(position: PersonaPosition, note: &str) -> Vec<String> {
+    let mut context = solo();
+    context.user.placement = at(position);
+    context.note.text = note.to_owned();
+    let messages = build(&context, &|_| 1).unwrap().messages;
+    let text = |it: llm::request::Message| format!("{}: {}", it.role.as_str(), it.content);
+    messages.into_iter().map(text).collect()
+}
+
+const BOB: &str = "About Bob: A clerk whom Ada trusts.";
+
+#[test]
+fn a_persona_is_where_its_position_says() {
+    let sent = |position| messages_with(position, "It rains.");
+    let n_with = |messages: &[String]| messages.iter().filter(|it| it.contains(BOB)).count();
+
+    let in_prompt = sent(PersonaPosition::InPrompt);
+    assert!(
+        in_prompt[0].contains(BOB) && n_with(&in_prompt) == 1,
+        "{in_prompt:?}"
+    );
+    let top = sent(PersonaPosition::NoteTop);
+    assert!(top[0].ends_with(&format!("{BOB}\nIt rains.")), "{top:?}");
+    let bottom = sent(PersonaPosition::NoteBottom);
+    assert!(
+        bottom[0].ends_with(&format!("It rains.\n{BOB}")),
+        "{bottom:?}"
+    );
+    let deep = sent(PersonaPosition::AtDepth);
+    assert_eq!(deep[2], format!("user: {BOB}"), "{deep:?}");
+    assert_eq!(n_with(&sent(PersonaPosition::None)), 0);
+    for moved in [top, bottom, deep] {
+        assert_eq!(n_with(&moved), 1, "{moved:?}");
+    }
+}
+
+#[test]
+fn a_persona_at_the_note_is_sent_without_a_note_but_only_when_it_is_due() {
+    let mut context = solo();
+    context.user.placement = at(PersonaPosition::NoteBottom);
+    (context.note.interval, context.n_user_turns) = (2, 2);
+    let is_sent = |context: &PromptContext| {
+        let blocks = build(context, &|_| 1).unwrap().blocks;
+        blocks.iter().any(|it| it.kind == BlockKind::Persona)
+    };
+
+    assert!(is_sent(&context));
+    context.n_user_turns = 3;
+    assert!(!is_sent(&context));
+}
+
+#[test]
+fn the_macro_of_a_persona_has_its_text_at_every_position() {
+    let mut context = solo();
+    context.user.placement = at(PersonaPosition::None);
+    context.preset.order[0].text = "{{persona}}|{{persona_list}}|".to_owned();
+
+    let sent = first_message(context, Vec::new());
+
+    assert!(sent.starts_with("A clerk whom Ada trusts.||"), "{sent}");
+}
+
+#[test]
+fn each_of_several_personas_is_in_its_own_section_at_its_position() {
+    let mut personas = vec![
+        persona("Bob", "Trusts {{char}}.", true),
+        persona("Dan", "Is old.", false),
+        persona("Eve", "Is tall.", false),
+        persona("Fay", "Is silent.", false),
+    ];
+    for (persona, position) in personas.iter_mut().zip([
+        PersonaPosition::InPrompt,
+        PersonaPosition::NoteTop,
+        PersonaPosition::AtDepth,
+        PersonaPosition::None,
+    ]) {
+        persona.placement = at(position);
+    }
+    let mut context = solo();
+    context.personas = personas;
+    context.note.text = "It rains.".to_owned();
+    context.note.depth = 0;
+
+    let messages = build(&context, &|_| 1).unwrap().messages;
+
+    let texts: Vec<&str> = messages.iter().map(|it| it.content.as_str()).collect();
+    assert!(
+        texts[0].contains("[Persona of Bob]\nTrusts Ada.\n[End of Bob]"),
+        "{texts:?}"
+    );
+    assert!(
+        !texts[0].contains("Eve") && !texts[0].contains("Dan"),
+        "{texts:?}"
+    );
+    assert_eq!(texts[2], "[Persona of Eve]\nIs tall.\n[End of Eve]");
+    assert_eq!(messages[2].role, PromptRole::User);
+    assert_eq!(
+        texts[4],
+        "[Persona of Dan]\nIs old.\n[End of Dan]\nIt rains."
+    );
+    assert!(!texts.concat().contains("silent"), "{texts:?}");
 }
 
 #[test]

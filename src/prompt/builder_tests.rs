@@ -100,6 +100,7 @@ pub fn solo() -> PromptContext {
         user: PromptUser {
             name: "Bob".into(),
             persona: "A clerk whom {{char}} trusts.".into(),
+            placement: Default::default(),
         },
         card_handling: CardHandlingMode::Swap,
         field_affixes: Default::default(),

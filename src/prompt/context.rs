@@ -14,6 +14,7 @@ use tavern::lorebook::engine_lorebook::Lorebook;
 use tavern::lorebook::scan_request::ScanSettings;
 use tavern::lorebook::timed_effects::TimedEffects;
 use tavern::macros::variables::Variables;
+use tavern::personas::persona_placement::PersonaPlacement;
 use tavern::presets::complete_preset::{GenerationTrigger, Preset};
 use tavern::presets::message_formats::ExampleFormat;
 
@@ -147,6 +148,8 @@ pub struct PromptUser {
     pub name: String,
     /// The description of their persona; blank if there is none.
     pub persona: String,
+    /// Where it is in the prompt.
+    pub placement: PersonaPlacement,
 }
 
 /// A persona in a prompt; a person without one has a section with their own description.
@@ -155,6 +158,8 @@ pub struct PromptPersona {
     pub name: String,
     /// Not blank.
     pub text: String,
+    /// Where it is in the prompt.
+    pub placement: PersonaPlacement,
     /// Whether it is that of the user.
     pub is_user: bool,
     /// Its newest message in the history; 0 if it has none there.

@@ -1,5 +1,6 @@
 //! Builds the blocks of a prompt, except those of messages and what `chat_sections.rs` adds to them, from
-//! the preset's texts, the cards, the lorebooks and the author's note; `builder.rs` orders them.
+//! the preset's texts, the cards, the personas, the lorebooks and the author's note; `builder.rs` orders
+//! them.
 
 use base::prompt_role::PromptRole;
 use tavern::cards::card::Card;
@@ -8,6 +9,7 @@ use tavern::macros::bindings::{Bindings, BoundText};
 use tavern::macros::card_use::CardUse;
 use tavern::macros::environment::MacroEnvironment;
 use tavern::macros::expansion::expand;
+use tavern::personas::persona_placement::{PersonaPlacement, PersonaPosition};
 use tavern::presets::complete_preset::{ExampleMessagesMode, PresetEntry, PromptSlot};
 
 use crate::prompt::blocks::{BlockKind, BlockOrigin, PromptBlock};
@@ -22,6 +24,8 @@ use crate::prompt::scripts::script_pass::ScriptPass;
 /// The names of example messages in OpenAI's API.
 const EXAMPLE_USER: &str = "example_user";
 const EXAMPLE_ASSISTANT: &str = "example_assistant";
+/// The title of a persona that is not where the preset has it.
+const PERSONA_LABEL: &str = "Persona";
 
 /// Builds the blocks of one context. Blank blocks are omitted.
 pub struct Sections<'a> {
@@ -73,31 +77,64 @@ impl Sections<'_> {
         }
     }
 
-    /// Returns the persona of the user; in a space with several people, or if one person speaks under
-    /// several personas, a section for each persona, delimited by its name.
+    /// Returns the personas that are where the preset has the persona.
     fn personas(&self, entry: &PresetEntry) -> Vec<PromptBlock> {
-        let format = &self.context.preset.texts.persona_format;
-        if !self.context.has_several_personas() {
-            let text = self.format_field(&self.cards.bindings.persona, format);
-            let mut blocks = self.entry_blocks(BlockKind::Persona, entry, text);
-            blocks.iter_mut().for_each(|it| it.is_required = true);
-            return blocks;
-        }
-        let sections = self.cards.personas.iter().filter(|it| !it.text.is_empty());
-        let blocks = sections.enumerate().map(|(n, it)| PromptBlock {
+        let placed = self.personas_at(PersonaPosition::InPrompt, &entry.label);
+        let blocks = placed.into_iter().enumerate();
+        let blocks = blocks.map(|(n, (_, block))| PromptBlock {
             joins: n > 0,
-            is_required: it.is_user,
-            priority: (it.last_seq, 0),
-            card_use: self.origin(it.card_use),
-            has_summary: it.has_summary || self.have_cards_summary,
-            ..PromptBlock::new(
-                BlockKind::Persona,
-                &entry.label,
-                entry.role,
-                it.text.clone(),
-            )
+            role: entry.role,
+            ..block
         });
         blocks.collect()
+    }
+
+    /// Returns the personas among the messages.
+    pub fn deep_personas(&self) -> Vec<(PersonaPlacement, PromptBlock)> {
+        self.environment.set_field(PERSONA_LABEL);
+        self.personas_at(PersonaPosition::AtDepth, PERSONA_LABEL)
+    }
+
+    /// Returns the personas with this position: that of the user; in a space with several people, or if
+    /// one person speaks under several personas, a section for each persona, delimited by its name.
+    fn personas_at(
+        &self,
+        position: PersonaPosition,
+        label: &str,
+    ) -> Vec<(PersonaPlacement, PromptBlock)> {
+        if !self.context.has_several_personas() {
+            let user = &self.context.user;
+            if user.placement.position != position {
+                return Vec::new();
+            }
+            let format = &self.context.preset.texts.persona_format;
+            let text = self.format_field(&self.cards.bindings.persona, format);
+            let made = self.system_block(BlockKind::Persona, label, text);
+            let own = made.map(|it| PromptBlock {
+                is_required: true,
+                ..it
+            });
+            return own.map(|it| (user.placement, it)).into_iter().collect();
+        }
+        let sections = self.cards.personas.iter();
+        let sections =
+            sections.filter(|it| it.placement.position == position && !it.text.is_empty());
+        let placed = sections.map(|it| {
+            let own = PromptBlock {
+                is_required: it.is_user,
+                priority: (it.last_seq, 0),
+                card_use: self.origin(it.card_use),
+                has_summary: it.has_summary || self.have_cards_summary,
+                ..PromptBlock::new(
+                    BlockKind::Persona,
+                    label,
+                    PromptRole::System,
+                    it.text.clone(),
+                )
+            };
+            (it.placement, own)
+        });
+        placed.collect()
     }
 
     /// Formats each personality with the name of its owner.
@@ -180,15 +217,23 @@ impl Sections<'_> {
         self.system_block(BlockKind::Entry, "Instructions", text.trim().to_owned())
     }
 
-    /// Returns the author's note with the lore around it; the lore is inserted even without a note.
+    /// Returns the author's note with the personas and the lore around it. The lore is inserted even if
+    /// the note is not due, and the personas whenever it is, even if it has no text.
     pub fn note(&self) -> Vec<PromptBlock> {
         let note = &self.context.note;
         let mut blocks = self.lore.blocks_at(&InsertionPosition::NoteTop);
         if note.is_due(self.context.n_user_turns) {
             let world = self.environment;
+            let personas = |position| {
+                world.set_field(PERSONA_LABEL);
+                let placed = self.personas_at(position, PERSONA_LABEL);
+                placed.into_iter().map(|it| it.1)
+            };
+            blocks.extend(personas(PersonaPosition::NoteTop));
             world.set_field("Author's note");
             let text = world.without_variables(|| self.expand_text(&note.text));
             blocks.extend(self.system_block(BlockKind::AuthorNote, "Author's note", text));
+            blocks.extend(personas(PersonaPosition::NoteBottom));
         }
         blocks.extend(self.lore.blocks_at(&InsertionPosition::NoteBottom));
         for (n, block) in blocks.iter_mut().enumerate() {

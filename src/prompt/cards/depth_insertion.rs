@@ -75,7 +75,7 @@ pub fn role_rank(role: PromptRole) -> u8 {
 }
 
 /// Returns the blocks inserted among the messages in addition to preset entries: depth prompts of
-/// cards, lore, memories, and the author's note last, where its influence is strongest.
+/// cards, personas, lore, memories, and the author's note last, where its influence is strongest.
 pub fn card_injections(sections: &Sections<'_>, note: Vec<PromptBlock>) -> Vec<Injection> {
     let usual = |depth, block| Injection {
         depth,
@@ -96,13 +96,20 @@ pub fn card_injections(sections: &Sections<'_>, note: Vec<PromptBlock>) -> Vec<I
         };
         usual(it.prompt.depth, block)
     });
+    let personas = sections.deep_personas().into_iter();
+    let personas = personas.map(|(placement, block)| {
+        let role = placement.role;
+        let depth = usize::try_from(placement.depth).unwrap_or_default();
+        usual(depth, PromptBlock { role, ..block })
+    });
     let lore = sections.lore.depth_blocks().into_iter();
     let lore = lore.map(|(depth, block)| usual(depth, block));
     let memories = sections.memories();
     let memories = memories.map(|it| usual(MEMORY_DEPTH, it));
     let depth = sections.context.note.depth;
     let note = note.into_iter().map(|it| usual(depth, it));
-    cards.chain(lore).chain(memories).chain(note).collect()
+    let before_note = cards.chain(personas).chain(lore).chain(memories);
+    before_note.chain(note).collect()
 }
 
 #[cfg(test)]

@@ -81,7 +81,7 @@ pub async fn for_character(
         scripts: PromptScripts::of_character(character),
         user: PromptUser {
             name: user.to_owned(),
-            persona: String::new(),
+            ..PromptUser::default()
         },
         ..blank
     };

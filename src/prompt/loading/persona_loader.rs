@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use base::ids::{MembershipId, MessageId, PersonaId};
 use sea_orm::{ConnectionTrait, DbErr};
+use tavern::personas::persona_placement::PersonaPlacement;
 
 use crate::conversations::message::MessageRole;
 use crate::personas::persona;
@@ -31,7 +32,7 @@ struct SpokenPersona {
 }
 
 /// Returns the user of a prompt and the personas in it, ordered by the position of their members, then
-/// by name. With the user's membership: the speaker, and the message that it replies to.
+/// by name. Their descriptions and the positions of these are the present ones. With the user's membership: the speaker, and the message that it replies to.
 pub(super) async fn load(
     db: &impl ConnectionTrait,
     memberships: &[Model],
@@ -63,22 +64,27 @@ pub(super) async fn load(
     ids.sort_unstable();
     ids.dedup();
     let texts = persona::list_descriptions(db, &ids).await?;
-    let texts: HashMap<PersonaId, String> = texts.into_iter().collect();
+    let texts = texts.into_iter().map(|(id, text, at)| (id, (text, at)));
+    let texts: HashMap<PersonaId, (String, PersonaPlacement)> = texts.collect();
     let text_of = |it: &SpokenPersona, member: &Model| match (it.persona, &it.name) {
         (Some(id), _) => texts.get(&id).cloned().unwrap_or_default(),
-        (None, Some(_)) => String::new(),
-        (None, None) => member.persona.clone().unwrap_or_default(),
+        (None, Some(_)) => Default::default(),
+        (None, None) => (
+            member.persona.clone().unwrap_or_default(),
+            Default::default(),
+        ),
     };
     let mut sections = Vec::new();
     for it in &spoken {
         let Some(member) = memberships.iter().find(|member| member.id == it.member) else {
             continue;
         };
-        let text = text_of(it, member);
+        let (text, placement) = text_of(it, member);
         if member.kind == MembershipKind::Human && !text.trim().is_empty() {
             let section = PromptPersona {
                 name: it.name_of(member),
                 text,
+                placement,
                 is_user: it.is_same(&of_user),
                 last_seq: it.last_seq,
             };
@@ -86,9 +92,11 @@ pub(super) async fn load(
         }
     }
     sections.sort_by(|(one, a), (other, b)| (one, &a.name).cmp(&(other, &b.name)));
+    let (persona, placement) = text_of(&of_user, user);
     let prompt_user = PromptUser {
         name: of_user.name_of(user),
-        persona: text_of(&of_user, user),
+        persona,
+        placement,
     };
     Ok((prompt_user, sections.into_iter().map(|it| it.1).collect()))
 }
@@ -115,11 +123,12 @@ pub(super) fn to_prompt_user(membership: Option<&Model>) -> PromptUser {
     membership.map_or_else(
         || PromptUser {
             name: "User".to_owned(),
-            persona: String::new(),
+            ..PromptUser::default()
         },
         |it| PromptUser {
             name: it.cached_display_name.clone(),
             persona: it.persona.clone().unwrap_or_default(),
+            placement: PersonaPlacement::default(),
         },
     )
 }

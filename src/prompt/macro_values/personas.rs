@@ -4,12 +4,15 @@ use tavern::macros::bindings::{Bindings, BoundText};
 use tavern::macros::card_use::CardUse;
 use tavern::macros::environment::MacroEnvironment;
 use tavern::macros::expansion::expand;
+use tavern::personas::persona_placement::{PersonaPlacement, PersonaPosition};
 use tavern::presets::preset_texts::PresetTexts;
 
 use crate::prompt::context::PromptContext;
 
 /// The section of a persona.
 pub struct PersonaSection {
+    /// Where it is in the prompt.
+    pub placement: PersonaPlacement,
     /// Whether it is that of the user.
     pub is_user: bool,
     /// The newest message of the persona in the history; 0 if it has none there.
@@ -53,6 +56,7 @@ pub fn expand_sections(
             text = format!("[Persona of {name}]\n{text}\n[End of {name}]");
         }
         PersonaSection {
+            placement: persona.placement,
             is_user: persona.is_user,
             last_seq: persona.last_seq,
             text,
@@ -66,14 +70,17 @@ pub fn expand_sections(
     sections
 }
 
-/// Returns the value of `{{persona_list}}`: all sections, or the persona of the user in its format.
+/// Returns the value of `{{persona_list}}`: the sections, or the persona of the user in its format, that
+/// are where the preset has the persona.
 pub fn list(context: &PromptContext, sections: &[PersonaSection]) -> BoundText {
+    let is_listed = |it: &PersonaPlacement| it.position == PersonaPosition::InPrompt;
     if context.has_several_personas() {
-        let texts = sections.iter().map(|it| it.text.as_str());
+        let listed = sections.iter().filter(|it| is_listed(&it.placement));
+        let texts = listed.map(|it| it.text.as_str());
         let texts: Vec<&str> = texts.filter(|it| !it.is_empty()).collect();
         return BoundText::Expanded(texts.join("\n"));
     }
-    match context.user.persona.trim().is_empty() {
+    match context.user.persona.trim().is_empty() || !is_listed(&context.user.placement) {
         true => BoundText::default(),
         false => context.preset.texts.persona_format.as_str().into(),
     }

@@ -53,6 +53,7 @@ pub mod message_versions;
 pub mod messages;
 pub mod metrics;
 pub mod next_speaker;
+pub mod persona_bodies;
 pub mod persona_files;
 pub mod personas;
 pub mod post_kinds;

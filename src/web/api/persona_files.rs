@@ -59,7 +59,9 @@ pub async fn import(
     let with_pictures = found.personas.into_iter().zip(read.pictures);
     let new = with_pictures.map(|(it, picture)| NewPersona {
         name: it.name,
+        title: it.title,
         description: it.description,
+        placement: it.placement,
         is_default: it.is_default,
         picture,
     });
@@ -102,7 +104,9 @@ pub async fn export(app: Data<App>, caller: CurrentUser) -> ApiResult<HttpRespon
     let own: Vec<BackupPersona> = own
         .into_iter()
         .map(|it| BackupPersona {
+            placement: it.placement(),
             name: it.name,
+            title: it.title,
             description: it.description,
             is_default: it.is_default,
         })

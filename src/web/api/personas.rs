@@ -6,60 +6,24 @@
 
 use actix_web::web::{Data, Json, Path, Query};
 use actix_web::{HttpRequest, HttpResponse};
-use base::display_name;
 use base::ids::PersonaId;
-use serde::Deserialize;
 use tavern::cards::avatar_image;
-use utoipa::ToSchema;
 
-use crate::accounts::name_schemas::DisplayNameSchema;
 use crate::app::App;
 use crate::characters::quota::StorageQuota;
 use crate::conversations::message;
 use crate::db::reading::page::{PageOf, PageQuery};
-use crate::personas::persona_store::{NewPersona, PersonaError, PersonaUpdate};
+use crate::personas::persona_store::PersonaError;
 use crate::personas::{persona, persona_picture, persona_store};
 use crate::spaces::membership;
 use crate::spaces::posts::persona_use;
 use crate::web::api::avatars;
 use crate::web::api::avatars::{AvatarQuery, AvatarSize};
+use crate::web::api::persona_bodies::{CreatePersona, UpdatePersona};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
-use crate::web::extract::json_body;
 use crate::web::extract::json_body::JsonBody;
 use crate::web::extract::upload::{PendingUpload, UploadForm};
-
-/// A new persona.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = NewPersona)]
-pub struct CreatePersona {
-    #[schema(value_type = DisplayNameSchema)]
-    name: String,
-    /// At most 16 KiB.
-    #[serde(default)]
-    description: String,
-    /// Whether the user posts under it where no other persona is chosen.
-    #[serde(default)]
-    is_default: bool,
-}
-
-/// Changes to a persona. A new default persona replaces the previous one.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, default)]
-#[schema(as = PersonaChange)]
-pub struct UpdatePersona {
-    #[serde(deserialize_with = "json_body::present")]
-    #[schema(value_type = DisplayNameSchema)]
-    name: Option<String>,
-    /// At most 16 KiB.
-    #[serde(deserialize_with = "json_body::present")]
-    #[schema(nullable = false)]
-    description: Option<String>,
-    #[serde(deserialize_with = "json_body::present")]
-    #[schema(nullable = false)]
-    is_default: Option<bool>,
-}
 
 /// Lists the caller's personas.
 #[utoipa::path(
@@ -96,13 +60,7 @@ pub async fn create(
     caller: CurrentUser,
     body: JsonBody<CreatePersona>,
 ) -> ApiResult<HttpResponse> {
-    let body = body.read().await?;
-    let new = NewPersona {
-        name: parse_name(&body.name)?,
-        description: parse_description(body.description)?,
-        is_default: body.is_default,
-        picture: None,
-    };
+    let new = body.read().await?.parse()?;
     let quota = quota_of(&app, &caller);
     let made = persona_store::create(&app.db, quota, new, app.clock.now()).await?;
     Ok(HttpResponse::Created().json(made.view()))
@@ -145,12 +103,7 @@ pub async fn update(
     id: Path<PersonaId>,
     body: JsonBody<UpdatePersona>,
 ) -> ApiResult<Json<persona::PersonaView>> {
-    let body = body.read().await?;
-    let change = PersonaUpdate {
-        name: body.name.as_deref().map(parse_name).transpose()?,
-        description: body.description.map(parse_description).transpose()?,
-        is_default: body.is_default,
-    };
+    let change = body.read().await?.parse()?;
     let quota = quota_of(&app, &caller);
     let changed = persona_store::update(&app.db, quota, id.into_inner(), change).await?;
     Ok(Json(changed.view()))
@@ -301,25 +254,6 @@ pub fn quota_of(app: &App, caller: &CurrentUser) -> StorageQuota {
     StorageQuota {
         owner: caller.id(),
         limit: app.config.limits.stored_bytes,
-    }
-}
-
-fn parse_name(name: &str) -> ApiResult<String> {
-    display_name::parse(name, persona::MAX_NAME_CHARS)
-        .map_err(|error| ApiError::invalid_value("name", error.to_string()))
-}
-
-fn parse_description(text: String) -> ApiResult<String> {
-    if text.contains('\0') {
-        let message = "Must not contain the character U+0000.";
-        return Err(ApiError::invalid_value("description", message));
-    }
-    match text.len() <= persona::MAX_DESCRIPTION_BYTES {
-        true => Ok(text),
-        false => {
-            let message = "A description has at most 16 KiB.";
-            Err(ApiError::new(422, "too_long", message).with_param("description"))
-        }
     }
 }
 

@@ -51,6 +51,7 @@ pub mod origins;
 pub mod other_programs;
 pub mod out_of_character;
 pub mod pages_in_bytes;
+pub mod persona_positions;
 pub mod personas;
 pub mod post_kinds;
 pub mod presets;

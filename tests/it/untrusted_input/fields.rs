@@ -24,6 +24,9 @@ const GUARDED: &[(&str, &[&str])] = &[
             "PATCH /api/memberships/{membership_id}",
             "POST /api/spaces/{space_id}/invites",
             "PATCH /api/admin/users/{user_id}",
+            // The role of a description in a prompt.
+            "POST /api/personas",
+            r"PATCH /api/personas/{persona_id:\d+}",
         ],
     ),
     (

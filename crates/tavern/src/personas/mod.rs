@@ -2,3 +2,4 @@
 
 pub mod persona_archive;
 pub mod persona_backup;
+pub mod persona_placement;

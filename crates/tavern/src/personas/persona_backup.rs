@@ -1,29 +1,33 @@
 //! Reads the untrusted bytes of SillyTavern's persona backup (`personas`, `persona_descriptions`,
-//! `default_persona`) into names and descriptions, and writes the same form. The file names the picture
-//! of each persona, but does not contain it.
+//! `default_persona`) into names, titles and descriptions with their positions, and writes the same form.
+//! The file names the picture of each persona, but does not contain it.
 
 use base::display_name;
 use serde_json::{Map, Value, json};
 
 use crate::documents::{decoding, document, line_ends};
 use crate::import_warning::ImportWarning;
+use crate::lorebook_files::lenient_json;
+use crate::personas::persona_placement;
+use crate::personas::persona_placement::{MAX_DEPTH, PersonaPlacement, PersonaPosition};
 
 /// The maximum size of a file, in bytes.
 pub const MAX_FILE_BYTES: usize = 8 * 1024 * 1024;
 /// The maximum number of personas that are read.
 pub const MAX_PERSONAS: usize = 1_000;
-/// The maximum length of a name, in characters; the same as elsewhere.
+/// The maximum length of a name and of a title, in characters; the same as elsewhere.
 const MAX_NAME_CHARS: usize = 100;
 /// The maximum length of a description, in bytes.
 pub const MAX_DESCRIPTION_BYTES: usize = 16 * 1024;
-/// The position of a description in the prompt: where the preset has the persona.
-const IN_PROMPT: i64 = 0;
 
 /// A persona of a backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackupPersona {
     pub name: String,
+    /// For the list of personas; may be empty.
+    pub title: String,
     pub description: String,
+    pub placement: PersonaPlacement,
     pub is_default: bool,
 }
 
@@ -114,32 +118,61 @@ impl PersonaBackup {
             let warning = ImportWarning::new("persona_too_long", sentence);
             return self.warn(warning.with("name", name));
         }
-        let position = description.and_then(|it| it["position"].as_i64());
-        if position.is_some_and(|it| it != IN_PROMPT) && !text.trim().is_empty() {
-            let sentence = format!(
-                "“{name}” is sent where the preset has the persona, not at the position in the file."
-            );
-            let warning = ImportWarning::new("persona_position", sentence);
-            self.warn(warning.with("name", name.clone()));
-        }
         let lorebook = description.and_then(|it| it["lorebook"].as_str());
         if lorebook.is_some_and(|it| !it.is_empty()) {
             let sentence = format!("The lorebook of “{name}” is not linked.");
             let warning = ImportWarning::new("persona_lorebook", sentence);
             self.warn(warning.with("name", name.clone()));
         }
-        let title = description.and_then(|it| it["title"].as_str());
-        if title.is_some_and(|it| !it.trim().is_empty()) {
-            let sentence = format!("The title of “{name}” is not kept.");
-            let warning = ImportWarning::new("persona_title", sentence);
-            self.warn(warning.with("name", name.clone()));
-        }
+        let title = self.read_title(&name, description);
+        let placement = self.read_placement(&name, description, !text.trim().is_empty());
         self.picture_names.push(key.to_owned());
         self.personas.push(BackupPersona {
             name,
+            title,
             description: text,
+            placement,
             is_default,
         });
+    }
+
+    fn read_title(&mut self, name: &str, description: Option<&Value>) -> String {
+        let title = description.and_then(|it| it["title"].as_str());
+        let title = title.unwrap_or_default();
+        let read = display_name::truncate(title, MAX_NAME_CHARS).unwrap_or_default();
+        // What is cut is more than white space.
+        if display_name::truncate(title, usize::MAX).is_some_and(|it| it != read) {
+            let sentence =
+                format!("The title of “{name}” was shortened to {MAX_NAME_CHARS} characters.");
+            let warning = ImportWarning::new("persona_title_cut", sentence);
+            self.warn(warning.with("name", name).with("n", MAX_NAME_CHARS));
+        }
+        read
+    }
+
+    fn read_placement(
+        &mut self,
+        name: &str,
+        description: Option<&Value>,
+        has_text: bool,
+    ) -> PersonaPlacement {
+        let number = |key: &str| lenient_json::int(description.and_then(|it| it.get(key)));
+        let usual = PersonaPlacement::default();
+        let position = number("position").map(PersonaPosition::from_number);
+        if position == Some(None) && has_text {
+            let sentence = format!(
+                "“{name}” is sent where the preset has the persona, not at the position in the file."
+            );
+            let warning = ImportWarning::new("persona_position", sentence);
+            self.warn(warning.with("name", name));
+        }
+        let depth = number("depth").map(|it| it.clamp(0, MAX_DEPTH));
+        let role = number("role").and_then(persona_placement::role_from_number);
+        PersonaPlacement {
+            position: position.flatten().unwrap_or(usual.position),
+            depth: depth.unwrap_or(usual.depth),
+            role: role.unwrap_or(usual.role),
+        }
     }
 
     fn warn(&mut self, warning: ImportWarning) {
@@ -152,9 +185,11 @@ pub fn write(personas: &[BackupPersona]) -> Value {
     let keyed = || personas.iter().enumerate().map(|(at, it)| (key(at), it));
     let names: Map<String, Value> = keyed().map(|(key, it)| (key, json!(it.name))).collect();
     let description = |it: &BackupPersona| {
+        let placement = it.placement;
         json!({
-            "description": it.description, "position": IN_PROMPT,
-            "depth": 2, "role": 0, "lorebook": "",
+            "description": it.description, "position": placement.position.number(),
+            "depth": placement.depth, "role": persona_placement::role_number(placement.role),
+            "lorebook": "", "title": it.title,
         })
     };
     let descriptions: Map<String, Value> =
@@ -178,9 +213,11 @@ fn reject<T>(reason: &str) -> Result<T, PersonaBackupError> {
 
 #[cfg(test)]
 mod tests {
+    use base::prompt_role::PromptRole;
     use serde_json::{Value, json};
 
     use super::{BackupPersona, MAX_PERSONAS, PersonaBackup, read, write};
+    use crate::personas::persona_placement::{PersonaPlacement, PersonaPosition};
 
     fn read_json(file: &Value) -> PersonaBackup {
         read(file.to_string().as_bytes()).expect("a backup")
@@ -189,7 +226,9 @@ mod tests {
     fn persona(name: &str, description: &str, is_default: bool) -> BackupPersona {
         BackupPersona {
             name: name.to_owned(),
+            title: String::new(),
             description: description.to_owned(),
+            placement: PersonaPlacement::default(),
             is_default,
         }
     }
@@ -213,23 +252,65 @@ mod tests {
         assert_eq!((backup.n_skipped, backup.warnings.len()), (0, 0));
     }
 
+    fn at_depth(depth: i64, role: PromptRole) -> PersonaPlacement {
+        PersonaPlacement {
+            position: PersonaPosition::AtDepth,
+            depth,
+            role,
+        }
+    }
+
+    #[test]
+    fn titles_and_positions_are_read() {
+        let backup = read_json(&json!({
+            "personas": {"a": "Ann", "b": "Bob", "c": "Cid", "d": "Dan"},
+            "persona_descriptions": {
+                "a": {"description": "A.", "title": " Sea\nfarer ", "position": 4, "depth": 7, "role": 2},
+                "b": {"description": "B.", "position": 9, "depth": -1, "role": 8},
+                "c": {"description": "C.", "position": "3", "depth": 99_999, "role": 1},
+                "d": {"description": "D.", "position": 1, "title": null},
+            },
+        }));
+
+        let read: Vec<_> = backup.personas.iter().map(|it| it.placement).collect();
+        let at = |position, depth, role| PersonaPlacement {
+            position,
+            depth,
+            role,
+        };
+        let expected = [
+            at_depth(7, PromptRole::Assistant),
+            at(PersonaPosition::None, 0, PromptRole::System),
+            at(PersonaPosition::NoteBottom, 10_000, PromptRole::User),
+            at(PersonaPosition::InPrompt, 2, PromptRole::System),
+        ];
+        assert_eq!(read, expected);
+        let titles: Vec<_> = backup.personas.iter().map(|it| &it.title).collect();
+        assert_eq!(titles, ["Sea farer", "", "", ""]);
+        assert!(backup.warnings.is_empty());
+    }
+
     #[test]
     fn what_has_no_place_is_named_in_a_warning() {
         let backup = read_json(&json!({
             "personas": {"a": "Ann", "b": 7, "c": "\u{200b}", "d": "Dan"},
             "persona_descriptions": {
-                "a": {"description": "Deep.", "position": 4, "lorebook": "Sea", "title": "T"},
+                "a": {"description": "Deep.", "position": 7, "lorebook": "Sea", "title": "T".repeat(101)},
                 "d": {"description": "x".repeat(17 * 1024)},
             },
         }));
 
-        assert_eq!(backup.personas, [persona("Ann", "Deep.", false)]);
+        let ann = BackupPersona {
+            title: "T".repeat(100),
+            ..persona("Ann", "Deep.", false)
+        };
+        assert_eq!(backup.personas, [ann]);
         assert_eq!(backup.n_skipped, 3);
         let codes: Vec<_> = backup.warnings.iter().map(|it| it.code.as_ref()).collect();
         let expected = [
-            "persona_position",
             "persona_lorebook",
-            "persona_title",
+            "persona_title_cut",
+            "persona_position",
             "persona_without_name",
             "persona_without_name",
             "persona_too_long",
@@ -265,7 +346,12 @@ mod tests {
 
     #[test]
     fn a_written_backup_is_read_again() {
-        let personas = [persona("Ann", "A sailor.", false), persona("Bob", "", true)];
+        let ann = BackupPersona {
+            title: "Seafarer".to_owned(),
+            placement: at_depth(3, PromptRole::User),
+            ..persona("Ann", "A sailor.", false)
+        };
+        let personas = [ann, persona("Bob", "", true)];
 
         assert_eq!(read_json(&write(&personas)).personas, personas);
     }
