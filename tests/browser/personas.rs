@@ -64,6 +64,54 @@ async fn a_persona_is_written_and_chosen_on_a_phone() {
     a_persona_is_written_and_chosen(Viewport::Phone).await;
 }
 
+/// Selects an option of the open dialog and sends its change event.
+async fn select(page: &Page, name: &str, value: &str) {
+    let (name, value) = (json!(format!("dialog [name={name}]")), json!(value));
+    page.run(&format!(
+        "const list = document.querySelector({name})
+         list.value = {value}
+         list.dispatchEvent(new Event('change', {{ bubbles: true }}))",
+    ))
+    .await;
+}
+
+#[tokio::test]
+async fn the_position_of_a_description_is_chosen_in_its_dialog() {
+    let test_server = TestServer::open().await;
+    let space = test_server.create_space(manual(), &["Mina"]).await;
+    create(&space, "Captain").await;
+    let page = space.page().await;
+    page.go("/settings/personas").await;
+    page.click_text(".personas .button", "Edit").await;
+    page.see("dialog [name=position]").await;
+
+    page.truth(
+        "the depth is hidden",
+        "document.querySelector('dialog [name=depth]').closest('.field').hidden",
+    )
+    .await;
+    page.write("dialog [name=title]", "Seafarer").await;
+    select(&page, "position", "at_depth").await;
+    page.rewrite("dialog [name=depth]", "0").await;
+    select(&page, "role", "user").await;
+    page.click("dialog button[type=submit]").await;
+    page.see_text(".personas", "Seafarer").await;
+
+    let personas = expect(200, space.ann.get("/api/personas").await);
+    let saved = &personas["data"][0];
+    let placement = [&saved["position"], &saved["depth"], &saved["role"]];
+    assert_eq!(placement, [&json!("at_depth"), &json!(0), &json!("user")]);
+    assert_eq!(saved["title"], "Seafarer");
+    page.click_text(".personas .button", "Edit").await;
+    page.truth(
+        "the dialog shows what was saved",
+        "['title', 'position', 'depth', 'role']
+            .map((name) => document.querySelector(`dialog [name=${name}]`).value)
+            .join() === 'Seafarer,at_depth,0,user'",
+    )
+    .await;
+}
+
 #[tokio::test]
 async fn a_prefix_switches_the_composer_to_its_persona() {
     let test_server = TestServer::open().await;

@@ -1,4 +1,4 @@
-// Personas: which one the next post has, prefixes, and what the outbox keeps.
+// Personas: which one the next post has, prefixes, the form, and what the outbox keeps.
 import assert from "node:assert/strict"
 import test from "node:test"
 import ConversationActions from "../../static/js/actions/conversation.js"
@@ -6,7 +6,7 @@ import PersonaActions from "../../static/js/actions/personas.js"
 import Emitter from "../../static/js/base/emitter.js"
 import { group } from "../../static/js/models/conversation/message_grouping.js"
 import Outbox from "../../static/js/models/conversation/outbox.js"
-import { NO_PERSONA, currentPersona, readPrefix } from "../../static/js/models/personas/personas.js"
+import { NO_PERSONA, currentPersona, formValues, readForm, readPrefix } from "../../static/js/models/personas/personas.js"
 import Store from "../../static/js/store.js"
 import { MemoryStorage } from "./support.mjs"
 
@@ -123,4 +123,21 @@ test("messages of one author under several personas form several groups", () => 
     group(entries).map((it) => it.startsGroup),
     [true, false, true, true],
   )
+})
+
+test("the form of a persona has its values, and a new one has those of SillyTavern", () => {
+  const fields = { name: "Cara", title: "Cook", description: "Tall.", position: "at_depth", depth: 0, role: "user" }
+
+  assert.deepEqual(formValues({ ...CARA, ...fields }), { ...fields, depth: "0" })
+  const usual = { name: "", title: "", description: "", position: "in_prompt", depth: "2", role: "system" }
+  assert.deepEqual(formValues(null), usual)
+})
+
+test("the depth and the role of a persona are saved where they apply", () => {
+  const values = { name: "Cara", title: "", description: "", position: "at_depth", depth: "0", role: "user" }
+
+  assert.deepEqual(readForm(values), { ...values, depth: 0 })
+  assert.equal(readForm({ ...values, depth: " " }).depth, 2)
+  const elsewhere = { name: "Cara", title: "", description: "", position: "note_top" }
+  assert.deepEqual(readForm({ ...values, position: "note_top", depth: "-1" }), elsewhere)
 })

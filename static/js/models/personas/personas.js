@@ -1,11 +1,30 @@
 // @ts-check
-// The personas of the user: which one the next post is written under, and the persona that the beginning
-// of a text names.
+// The personas of the user: which one the next post is written under, the persona that the beginning of a
+// text names, and the values of the form of a persona.
 
 // The choice of no persona, although the user has a default one.
 export const NO_PERSONA = "none"
 
+// Where the description of a persona is in a prompt.
+export const AT_DEPTH = "at_depth"
+export const POSITIONS = ["in_prompt", "note_top", "note_bottom", AT_DEPTH, "none"]
+export const ROLES = ["system", "user", "assistant"]
+
 const PREFIX = "="
+const DEFAULTS = { name: "", title: "", description: "", position: "in_prompt", depth: 2, role: "system" }
+
+// Returns the texts of the form; `persona` null: a new one.
+export function formValues(persona) {
+  const values = Object.keys(DEFAULTS).map((key) => [key, String(persona?.[key] ?? DEFAULTS[key])])
+  return Object.fromEntries(values)
+}
+
+// Returns the fields for the API. An empty depth is the default one; the depth and the role are left out where
+// they do not apply.
+export function readForm({ depth, role, ...others }) {
+  if (others.position !== AT_DEPTH) return others
+  return { ...others, depth: depth.trim() === "" ? DEFAULTS.depth : Number(depth), role }
+}
 
 // `all` is null until the personas are loaded. `choice` is `NO_PERSONA` or null. Returns the persona, null if
 // there is none, or undefined if it is not known here, so that the server chooses it.

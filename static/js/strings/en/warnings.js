@@ -149,7 +149,7 @@ export default {
   "warning.persona_position":
     "“{name}” is sent where the preset has the persona, not at the position in the file.",
   "warning.persona_lorebook": "The lorebook of “{name}” is not linked.",
-  "warning.persona_title": "The title of “{name}” is not kept.",
+  "warning.persona_title_cut": "The title of “{name}” was shortened to {n} characters.",
   "warning.persona_pictures_unreadable": {
     one: "{n} picture of a persona cannot be read.",
     other: "{n} pictures of personas cannot be read.",

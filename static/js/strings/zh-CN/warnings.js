@@ -107,7 +107,7 @@ export default {
   "warning.persona_too_long": "跳过了“{name}”：它的描述太长。",
   "warning.persona_position": "“{name}”会在预设的用户设定位置发送，而不是文件中的位置。",
   "warning.persona_lorebook": "“{name}”的世界书没有关联。",
-  "warning.persona_title": "“{name}”的标题没有保留。",
+  "warning.persona_title_cut": "“{name}”的标题已缩短为{n}个字符。",
   "warning.persona_pictures_unreadable": { other: "有{n}张用户设定的图片无法读取。" },
   "warning.persona_known": "跳过了“{name}”：您已有同名的用户设定。",
   "warning.persona_surplus": "跳过了“{name}”：您不能再添加用户设定。",

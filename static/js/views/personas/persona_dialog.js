@@ -1,34 +1,62 @@
 // @ts-check
-// The dialog that creates or changes a persona: name, description, picture, default.
+// The dialog that creates or changes a persona: name, title, description with its position, picture,
+// default.
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
+import { AT_DEPTH, POSITIONS, ROLES, formValues, readForm } from "../../models/personas/personas.js"
 import { avatar } from "../components/avatar.js"
 import { button } from "../components/button.js"
 import { confirm, openDialog } from "../components/dialog.js"
 import { chooseFile } from "../components/file_choice.js"
-import { area, check, field, form, input, trackChanges } from "../components/form.js"
+import { area, check, field, form, input, select, trackChanges } from "../components/form.js"
 
 const PICTURES = "image/png,image/jpeg,image/webp,image/gif"
 
 // `persona` null: a new one. Resolves when the dialog is closed.
 export function openPersonaDialog(parts, persona) {
-  const fields = {
-    name: field({
-      label: t("persona.name"),
-      control: input({ value: persona?.name ?? "", maxlength: "100", required: true, autofocus: true }),
-    }),
-    description: field({
-      label: t("persona.description"),
-      hint: t("persona.description_hint"),
-      control: area({ value: persona?.description ?? "", rows: "8" }),
-    }),
-  }
+  const fields = fieldsOf(formValues(persona))
   const changes = trackChanges(fields)
   return openDialog({
     title: persona ? persona.name : t("persona.new"),
     isUnsaved: () => changes.isUnsaved(),
     content: (close) => content(parts, persona, fields, changes, close),
   })
+}
+
+function fieldsOf(values) {
+  const positions = POSITIONS.map((key) => [key, t(`persona_position.${key}`)])
+  const roles = ROLES.map((key) => [key, t(`persona_role.${key}`)])
+  const fields = {
+    name: field({
+      label: t("persona.name"),
+      control: input({ value: values.name, maxlength: "100", required: true, autofocus: true }),
+    }),
+    title: field({
+      label: t("persona.title"),
+      hint: t("persona.title_hint"),
+      control: input({ name: "title", value: values.title, maxlength: "100", autocomplete: "off" }),
+    }),
+    description: field({
+      label: t("persona.description"),
+      hint: t("persona.description_hint"),
+      control: area({ value: values.description, rows: "8" }),
+    }),
+    position: field({ label: t("persona.position"), control: select(positions, values.position) }),
+    depth: field({
+      label: t("persona.depth"),
+      hint: t("persona.depth_hint"),
+      control: input({ type: "number", name: "depth", value: values.depth, min: "0", max: "10000", step: "1" }),
+    }),
+    role: field({ label: t("persona.role"), control: select(roles, values.role) }),
+  }
+  // Hides the fields that apply only among the messages.
+  const adapt = () => {
+    for (const { node } of [fields.depth, fields.role]) node.hidden = fields.position.control.value !== AT_DEPTH
+  }
+  for (const name of ["position", "role"]) fields[name].control.name = name
+  fields.position.control.addEventListener("change", adapt)
+  adapt()
+  return fields
 }
 
 function content(parts, persona, fields, changes, close) {
@@ -40,11 +68,8 @@ function content(parts, persona, fields, changes, close) {
   })
   const picture = pictureChoice(parts, persona)
   const submit = async () => {
-    const body = {
-      name: fields.name.control.value,
-      description: fields.description.control.value,
-      is_default: isDefault.control.checked,
-    }
+    const values = Object.entries(fields).map(([name, { control }]) => [name, control.value])
+    const body = { ...readForm(Object.fromEntries(values)), is_default: isDefault.control.checked }
     if (persona) await personas.change(persona.id, body)
     else {
       const made = await personas.create(body)
@@ -66,8 +91,7 @@ function content(parts, persona, fields, changes, close) {
     submit,
     children: [
       picture.node,
-      fields.name.node,
-      fields.description.node,
+      Object.values(fields).map(({ node }) => node),
       isDefault.node,
       el(
         "div",

@@ -56,7 +56,7 @@ export function personasCard(parts) {
   )
 }
 
-function item({ name, description, avatar_url: url, is_default: isDefault }, click) {
+function item({ name, title, description, avatar_url: url, is_default: isDefault }, click) {
   return el(
     "li",
     { class: "list__item" },
@@ -65,6 +65,7 @@ function item({ name, description, avatar_url: url, is_default: isDefault }, cli
       "div",
       { class: "list__main" },
       bdi(name, "truncate"),
+      title && el("p", { class: "truncate" }, title),
       el("p", { class: "soft truncate" }, description),
     ),
     isDefault && el("span", { class: "soft" }, t("persona.default")),
