@@ -8,7 +8,7 @@ use crate::prompt::prefill;
 use crate::prompt::sections::Sections;
 
 impl Sections<'_> {
-    /// Returns what the preset sends in place of a message of the user.
+    /// Returns the text with which the preset replaces an empty message of the user.
     pub fn empty_message(&self) -> Option<PromptBlock> {
         self.environment.set_field("Empty message");
         let text = self.expand_text(&self.context.preset.texts.replace_empty_message);
