@@ -153,7 +153,7 @@ on_both! {
         let path = format!("/api/spaces/{}/lorebooks", group.space);
         expect(200, group.owner.put(&path, json!({"lorebook_ids": [copy]})).await);
 
-        assert_eq!(group.books(0).await, ["Cid's", "Library"]);
+        assert_eq!(group.books(0).await, ["Library", "Cid's"]);
         group.app.close().await;
     }
 

@@ -77,10 +77,10 @@ impl VectorizedLore {
     async fn n_not_embedded(&self) -> i64 {
         let path = format!(
             "/api/conversations/{}/prompt?speaker_id={}",
-            root_of(&self.it.space),
+            root_of(&self.fixture.space),
             self.speaker
         );
-        let prompt = expect(200, self.it.owner.get(&path).await);
+        let prompt = expect(200, self.fixture.owner.get(&path).await);
         let warnings = prompt["warnings_coded"].as_array().unwrap().iter();
         let mut waiting = warnings.filter(|it| it["code"] == "entries_not_embedded");
         waiting
@@ -110,28 +110,28 @@ on_sqlite! {
         let first = lore.n_not_embedded().await;
         poll::until("all entries are embedded", async || (lore.n_not_embedded().await == 0).then_some(())).await;
         lore.post("The dog wakes.").await;
-        let n_requests = lore.it.server.n_requests();
+        let n_requests = lore.fixture.server.n_requests();
         let activated = lore.activated().await;
 
         assert!((1..5_000).contains(&first), "{first}");
         assert_eq!(activated, [format!("{HOUND}: vectorized")]);
-        assert_eq!(lore.it.server.n_requests() - n_requests, 1);
-        assert_eq!(lore.it.server.texts(n_requests).len(), 1);
+        assert_eq!(lore.fixture.server.n_requests() - n_requests, 1);
+        assert_eq!(lore.fixture.server.texts(n_requests).len(), 1);
         assert_eq!(lore.n_sent(HOUND), 1);
-        lore.it.app.close().await;
+        lore.fixture.app.close().await;
     }
 
     async fn of_a_content_that_the_model_refuses_the_beginning_is_compared(backend) {
         let long = format!("{HOUND} {}", "It barks. ".repeat(400));
         let lore = VectorizedLore::open(backend, json!([entry(&long, true)])).await;
-        lore.it.server.answer(EmbeddingAnswer::RefuseLonger(2_500));
+        lore.fixture.server.answer(EmbeddingAnswer::RefuseLonger(2_500));
         lore.post("My dog sleeps.").await;
 
         assert_eq!(lore.activated().await.len(), 1);
 
         assert_eq!((lore.n_sent(long.trim()), lore.n_sent(&long[..2_000])), (1, 1));
         assert_eq!(lore.n_not_embedded().await, 0);
-        lore.it.app.close().await;
+        lore.fixture.app.close().await;
     }
 
     async fn the_content_of_an_entry_is_embedded_once(backend) {
