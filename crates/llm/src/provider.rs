@@ -26,8 +26,8 @@ pub trait Provider: Send + Sync {
     /// rejected before it is sent. Whether the model complies is up to the API.
     fn has_capability(&self, capability: Capability) -> bool;
 
-    /// Returns the lowest token limit that is sent to the API for such a request. A request with a lower limit is sent with
-    /// this one, so its reply may be longer than requested.
+    /// Returns the lowest token limit that is sent to the API for such a request. A request with a lower limit
+    /// is sent with this one, so its reply may be longer than requested.
     fn min_output_tokens(&self, _request: &Request) -> u32 {
         1
     }

@@ -2,7 +2,8 @@
 //! that require this form.
 //!
 //! **Invariant:** the roles alternate, the first group is the user's and so is the last, unless it is
-//! the beginning of the response, and no group is blank. Results of tool calls come first in their group, where APIs expect them.
+//! the beginning of the response, and no group is blank. Results of tool calls come first in their group,
+//! where APIs expect them.
 
 use base::prompt_role::PromptRole;
 

@@ -2,7 +2,8 @@
 //! preset, the names of their authors. The newest pictures are sent to a model that
 //! accepts pictures; all others are lines of text after the text of their message.
 //!
-//! **Invariant:** the text of a message is sent unchanged except by regex scripts, after the marker of a whisper and a quotation.
+//! **Invariant:** the text of a message is sent unchanged except by regex scripts, after the marker of a
+//! whisper and a quotation.
 //! The author's name is a separate field; the provider's dialect decides how to send it, unless the preset
 //! wants names in the text.
 

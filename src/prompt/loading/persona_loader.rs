@@ -32,7 +32,8 @@ struct SpokenPersona {
 }
 
 /// Returns the user of a prompt and the personas in it, ordered by the position of their members, then
-/// by name. Their descriptions and the positions of these are the present ones. With the user's membership: the speaker, and the message that it replies to.
+/// by name, with their present descriptions and positions. With the user's membership: the speaker, and the
+/// message that it replies to.
 pub(super) async fn load(
     db: &impl ConnectionTrait,
     memberships: &[Model],
