@@ -97,6 +97,18 @@ async fn read_stubs(
     stubs.into_tuple().all(db).await
 }
 
+/// Returns the `seq` of all messages that the viewer sees, ascending.
+///
+/// # Errors
+/// Returns the database error if the query fails.
+pub async fn load_seqs(
+    db: &impl ConnectionTrait,
+    (id, viewer): (ConversationId, Viewer),
+) -> Result<Vec<i64>, DbErr> {
+    let seqs = visible(id, viewer).select_only().column(Column::Seq);
+    seqs.order_by_asc(Column::Seq).into_tuple().all(db).await
+}
+
 /// Returns the messages of these stubs that are not hidden and that the viewer sees, ascending.
 ///
 /// # Errors

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use llm::compatibility::role_handling::RoleHandling;
 use llm::text_completion::completion_api::ProviderMode;
 use serde::Deserialize;
+use serde_json::json;
 use tavern::presets::complete_preset::Preset;
 use tavern::presets::partial_preset::PartialPreset;
 use utoipa::ToSchema;
@@ -37,13 +38,15 @@ pub struct PresetDocument {
     _overrides: ProviderOverrides,
 }
 
-/// Returns the provider with the options that a resolved preset overrides.
+/// Returns the provider with the options that a resolved preset overrides. An option that was stored before
+/// it was validated may be invalid: then it is not overridden.
 pub fn apply<'a>(row: &'a provider::Model, preset: &Preset) -> Cow<'a, provider::Model> {
     let mut row = Cow::Borrowed(row);
     for key in KEYS {
         if let Some(value) = preset.extra.get(key)
             && row.settings[key] != *value
             && row.settings.is_object()
+            && ProviderOverrides::deserialize(&json!({ (key): value })).is_ok()
         {
             row.to_mut().settings[key] = value.clone();
         }

@@ -259,7 +259,17 @@ impl Provider for Endpoint {
     async fn count_tokens(&self, text: &str) -> Option<i64> {
         let request = self.dialect.token_count_request(text)?;
         let counting = self.post(&request.path, &request.body, MAX_TOKEN_COUNT_BYTES);
-        let response = timeout(TOKEN_COUNT_TIMEOUT, counting).await.ok()?.ok()?;
+        let response = match timeout(TOKEN_COUNT_TIMEOUT, counting).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "the server counted no tokens: {error}");
+                return None;
+            }
+            Err(_) => {
+                tracing::debug!("timed out counting tokens");
+                return None;
+            }
+        };
         self.dialect
             .parse_token_count(&serde_json::from_slice(&response).ok()?)
     }

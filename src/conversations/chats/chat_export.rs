@@ -76,11 +76,36 @@ impl<C: ConnectionTrait> ChatExporter<C> {
         })
     }
 
-    /// Adds the timed effects of lorebook entries that the file names.
-    #[must_use]
-    pub fn with_timed_effects(mut self, effects: Vec<NamedTimedEffect>) -> Self {
-        self.timed_effects = effects;
-        self
+    /// Adds the timed effects of lorebook entries that the file names. An import numbers the messages of the
+    /// file, so the effects count these. An effect that began with a message that the viewer does not see is
+    /// left out.
+    ///
+    /// # Errors
+    /// Returns the database error if a query fails.
+    pub async fn with_timed_effects(
+        mut self,
+        effects: Vec<NamedTimedEffect>,
+    ) -> Result<Self, DbErr> {
+        if effects.is_empty() {
+            return Ok(self);
+        }
+        let scope = (self.conversation.id, self.viewer);
+        let seqs = timeline_page::load_seqs(&self.db, scope).await?;
+        let last = self.conversation.last_seq;
+        let count = |seq: i64| {
+            let n_contained = seqs.partition_point(|it| *it <= seq.min(last));
+            i64::try_from(n_contained).unwrap_or(i64::MAX) + (seq - last).max(0)
+        };
+        let contained = effects
+            .into_iter()
+            .filter(|it| it.start == 0 || seqs.binary_search(&it.start).is_ok());
+        let counted = contained.map(|it| NamedTimedEffect {
+            start: count(it.start),
+            end: count(it.end),
+            ..it
+        });
+        self.timed_effects = counted.collect();
+        Ok(self)
     }
 
     /// Returns the next chunk; `None` at the end.

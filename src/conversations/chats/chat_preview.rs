@@ -17,6 +17,8 @@ use crate::conversations::chats::chat_import;
 /// The maximum numbers of chats and of names that are listed; further ones are only counted.
 const MAX_CHATS: usize = 100;
 const MAX_AUTHORS: usize = 200;
+/// The maximum number of names that are counted: a file of 100 MB may have millions.
+const MAX_NAMES: usize = 10_000;
 
 /// The maximum length of a note or a scenario, in characters.
 const MAX_TEXT: usize = 500;
@@ -31,7 +33,7 @@ pub struct ChatPreview {
     pub conversations: Vec<PreviewedConversation>,
     /// The number of messages of all of them.
     pub n_messages: usize,
-    /// The number of names of authors.
+    /// The number of names of authors, at most 10,000.
     pub n_authors: usize,
     /// The 200 most frequent of them.
     pub authors: Vec<PreviewedAuthor>,
@@ -122,11 +124,19 @@ impl PreviewReader {
             BatchEvent::Batch(batch) => {
                 self.n_messages += batch.messages.len();
                 for message in batch.messages {
-                    let name = AuthorName::of_message(&message, &self.header);
-                    let author = self.authors.resolve(name.clone());
-                    self.names.entry(name).or_insert((author, 0)).1 += 1;
+                    self.count(AuthorName::of_message(&message, &self.header));
                 }
             }
+        }
+    }
+
+    /// Counts a message of an author.
+    fn count(&mut self, name: AuthorName) {
+        if let Some((_, n_messages)) = self.names.get_mut(&name) {
+            *n_messages += 1;
+        } else if self.names.len() < MAX_NAMES {
+            let author = self.authors.resolve(name.clone());
+            self.names.insert(name, (author, 1));
         }
     }
 

@@ -16,7 +16,9 @@ use crate::prompt::record::whispered_blocks;
 use crate::providers::{preset_overrides, provider};
 use crate::runs::error::ConversationReadError;
 use crate::runs::execution::preparation::prepared_run::find_provider;
-use crate::runs::execution::preparation::prompt_building::{FittedPrompt, build_prompt};
+use crate::runs::execution::preparation::prompt_building::{
+    FittedPrompt, build_counted, build_prompt,
+};
 use crate::runs::services::RunServices;
 
 /// Loads the inputs of the prompt that would be built if this member spoke now, without what the reader
@@ -86,9 +88,10 @@ pub async fn load(
     };
     let row = preset_overrides::apply(&row, &prompt.preset).into_owned();
     // If the provider cannot be created, the preview contains no prefill.
-    match context.models.create(&row) {
-        Ok(provider) => prefill::apply_provider(&mut prompt, provider.as_ref()),
-        Err(_) => prompt.accepts_prefill = false,
+    let provider = context.models.create(&row).ok();
+    match &provider {
+        Some(provider) => prefill::apply_provider(&mut prompt, provider.as_ref()),
+        None => prompt.accepts_prefill = false,
     }
     let accepts_prefill = prompt.accepts_prefill;
     if prompt.find_speaker().is_none() {
@@ -96,8 +99,9 @@ pub async fn load(
     }
     let is_unheard = |audience| !reader.sees(Some(audience));
     let hides_whispers = prompt.whispers().any(|(_, it)| is_unheard(it));
-    let (_, built) = build_prompt(context, prompt).await?;
-    let built = match built {
+    let counted = build_counted(context, provider.as_deref(), prompt).await?;
+    let budget_percent = counted.context.budget_percent;
+    let built = match counted.built {
         Ok(whole) if hides_whispers => {
             let request = PromptRequest { reader, ..request };
             let heard = loader::load(&context.db, &context.prompt_caches, request).await?;
@@ -105,6 +109,7 @@ pub async fn load(
                 return Ok(None);
             };
             heard.accepts_prefill = accepts_prefill;
+            heard.budget_percent = budget_percent;
             let (_, heard) = build_prompt(context, heard).await?;
             heard.map(|it| whispered_blocks::shown(whole, &it))
         }

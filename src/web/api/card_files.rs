@@ -354,7 +354,12 @@ pub async fn run_blocking_limited<T: Send + 'static>(
     app: &App,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> ApiResult<T> {
-    let _permit = PERMITS.acquire().await.map_err(ApiError::internal)?;
+    let permit = PERMITS.acquire().await.map_err(ApiError::internal)?;
+    let work = move || {
+        // Held by the work itself, which continues if the client disconnects.
+        let _permit = permit;
+        work()
+    };
     run_blocking(app, work).await
 }
 

@@ -55,15 +55,17 @@ pub async fn export(
     let named = downloads::attachment(name, ending);
     let (db, viewer) = (app.db.reader().clone(), at.viewer());
     let hidden = prompts::hidden_cards(&app, &caller, at.space.id).await?;
-    let lore = &at.conversation.variables["lore"];
-    let effects = exported_lore::name_effects(&db, caller.id(), lore).await?;
     let mut conversation = at.conversation;
-    // Macros may have put the text of any card into variables.
+    // Macros may have put the text of any card into variables, and it may have activated entries.
     if !hidden.is_empty() {
         conversation.variables = json!({});
     }
-    let export = ChatExporter::start(db, conversation, viewer, format).await?;
-    let export = export.with_timed_effects(effects);
+    let lore = conversation.variables["lore"].clone();
+    let mut export = ChatExporter::start(db.clone(), conversation, viewer, format).await?;
+    if format == ChatExportFormat::Jsonl {
+        let effects = exported_lore::name_effects(&db, caller.id(), &lore).await?;
+        export = export.with_timed_effects(effects).await?;
+    }
     let pieces = stream::try_unfold(export, |mut export| async move {
         let piece = export.next_chunk().await;
         piece.map(|it| it.map(|it| (Bytes::from(it), export)))

@@ -8,7 +8,7 @@ use actix_web::web::{Data, Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use base::display_name;
 use base::ids::PresetId;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tavern::import_warning;
 use tavern::import_warning::ImportWarning;
@@ -20,6 +20,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::presets::preset;
+use crate::providers::preset_overrides::ProviderOverrides;
 use crate::web::api::{presets, risu_files};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
@@ -127,6 +128,10 @@ async fn receive_preset(app: &App, upload: PendingUpload) -> ApiResult<(String, 
         .main()
         .spawn_blocking(move || preset_file::read(&bytes));
     let found = work.await.map_err(ApiError::internal)??;
+    if let Err(error) = ProviderOverrides::deserialize(&found.document) {
+        let message = format!("The preset cannot be read: {error}.");
+        return Err(ApiError::new(422, "not_a_preset", message));
+    }
     let stem = file.name.rsplit_once('.').map_or(&*file.name, |it| it.0);
     let name = first_valid_name([found.name.as_deref(), Some(stem)]);
     Ok((name, found))

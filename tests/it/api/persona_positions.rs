@@ -148,7 +148,7 @@ on_both! {
         assert!(deep[0].2 > alone[0].2, "{deep:?}");
         let of_dora = part("user", "[Persona of Dora]\nDora is tall.\n[End of Dora]");
         let of_cara = part("system", "[Persona of Cara]\nCara is calm.\n[End of Cara]");
-        assert_eq!(parts(&without), [of_dora.clone()]);
+        assert_eq!(parts(&without), std::slice::from_ref(&of_dora));
         assert_eq!(parts(&both), [of_cara, of_dora]);
         assert_eq!(parts(&after), [part("system", "About Cara: Cara is calm.")]);
     }

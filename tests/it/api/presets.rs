@@ -194,6 +194,7 @@ on_sqlite! {
             ("world.json", br#"{"entries": {}}"#.to_vec(), 422, "not_a_preset"),
             ("text.json", b"no json".to_vec(), 422, "not_a_preset"),
             ("empty.json", Vec::new(), 422, "not_a_preset"),
+            ("mode.json", br#"{"spec": "troupe_preset", "document": {"mode": "both"}}"#.to_vec(), 422, "not_a_preset"),
             ("large.json", vec![b' '; 5 * 1024 * 1024 + 1], 413, "too_large"),
         ] {
             for path in ["/api/presets/preview", "/api/presets/import"] {

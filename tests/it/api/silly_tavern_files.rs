@@ -154,6 +154,32 @@ on_both! {
         app.close().await;
     }
 
+    async fn exported_timed_effects_count_the_messages_of_the_file(backend) {
+        let app = TestApp::start(backend).await;
+        let ann = app.admin().await;
+        let world = json!({"name": "Mill", "entries": {
+            "7": {"uid": 7, "key": ["engine"], "content": "Brass.", "sticky": 3},
+            "8": {"uid": 8, "key": ["wheel"], "content": "Oak.", "sticky": 9},
+        }});
+        expect(201, upload(&ann, "/api/lorebooks/import", "Mill.json", world.to_string().as_bytes()).await);
+        let effects = json!({"sticky": {
+            "Mill.7": {"start": 3, "end": 6, "protected": false},
+            "Mill.8": {"start": 2, "end": 9, "protected": false},
+        }});
+        let mut lines = vec![json!({"user_name": "Ben", "chat_metadata": {"timedWorldInfo": effects}})];
+        lines.extend((1..5).map(|n| json!({"name": "Ben", "is_user": true, "mes": format!("Line {n}.")})));
+        let done = import_lines(&ann, &lines).await;
+        let messages = ann.messages(done["conversation_id"].as_i64().unwrap()).await;
+
+        expect(204, ann.delete(&format!("/api/messages/{}", messages[1]["id"])).await);
+        let exported = exported_lines(&ann, &done).await;
+
+        assert_eq!(exported.len(), 4);
+        let left = json!({"Mill.7": {"start": 2, "end": 5, "protected": false}});
+        assert_eq!(exported[0]["chat_metadata"]["timedWorldInfo"]["sticky"], left);
+        app.close().await;
+    }
+
     async fn an_archive_brings_the_pictures_of_personas(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;

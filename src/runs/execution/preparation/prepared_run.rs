@@ -270,7 +270,7 @@ async fn prepare_with_provider(
         })?;
     prefill::apply_provider(&mut prompt, provider.as_ref());
     let context_tokens = u32::try_from(prompt.limits().context_tokens).ok();
-    let counted = prompt_building::build_counted(context, provider.as_ref(), prompt).await;
+    let counted = prompt_building::build_counted(context, Some(provider.as_ref()), prompt).await;
     let counted = counted.map_err(internal_failure)?;
     let prompt = counted.context;
     let mut built = counted.built.map_err(|error| GenerationFailure {

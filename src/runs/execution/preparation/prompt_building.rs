@@ -43,25 +43,37 @@ pub async fn build_prompt(
     Ok(building.await?)
 }
 
-/// Builds a prompt whose tokens its provider counts, if it can.
+/// Builds a prompt whose tokens its provider counts, if there is one that can.
 ///
 /// # Errors
 /// As [`build_prompt`].
 pub async fn build_counted(
     services: &RunServices,
-    provider: &dyn Provider,
+    provider: Option<&dyn Provider>,
     context: PromptContext,
 ) -> Result<CountedPrompt, ConversationReadError> {
-    let mut counted = estimate(services, context).await?;
-    if let Some(n_tokens) = count(provider, &mut counted.built).await {
-        let percent = percent_that_fits(&counted, n_tokens);
-        if percent < counted.context.budget_percent {
-            counted.context.budget_percent = percent;
-            counted = estimate(services, counted.context).await?;
-            count(provider, &mut counted.built).await;
-        }
+    let mut first = estimate(services, context).await?;
+    let Some(provider) = provider else {
+        return Ok(first);
+    };
+    let Some(n_tokens) = count(provider, &mut first.built).await else {
+        return Ok(first);
+    };
+    let percent = percent_that_fits(&first, n_tokens);
+    if percent == first.context.budget_percent {
+        return Ok(first);
     }
-    Ok(counted)
+    let shorter = PromptContext {
+        budget_percent: percent,
+        ..first.context.clone()
+    };
+    let mut second = estimate(services, shorter).await?;
+    count(provider, &mut second.built).await;
+    // Whether the parts that must be kept fit, the server decides.
+    match second.built {
+        Ok(_) => Ok(second),
+        Err(_) => Ok(first),
+    }
 }
 
 async fn estimate(

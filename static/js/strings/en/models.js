@@ -38,7 +38,7 @@ export default {
   "prefill.on": "On",
   "prefill.off": "Off",
   "provider.tokenizer": "Tokenizer",
-  "provider.tokenizer_hint": "Used to estimate the tokens of a prompt. The counts that the provider reports correct the estimate. Automatic chooses by the name of the model.",
+  "provider.tokenizer_hint": "Used to estimate the tokens of a prompt. The counts that the provider reports correct the estimate. Automatic chooses by the type of the provider and the name of the model.",
   "tokenizer.auto": "Automatic",
   "provider.samplers": "Samplers",
   "provider.samplers_hint": "The samplers to send, by their names in requests, separated by commas.",

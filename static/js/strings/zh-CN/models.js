@@ -35,7 +35,7 @@ export default {
   "prefill.on": "开",
   "prefill.off": "关",
   "provider.tokenizer": "分词器",
-  "provider.tokenizer_hint": "如何计算提示词的 Token 数。结果是估计值，会根据模型服务报告的数量修正。自动：根据模型名称决定。",
+  "provider.tokenizer_hint": "如何计算提示词的 Token 数。结果是估计值，会根据模型服务报告的数量修正。自动：根据服务类型和模型名称决定。",
   "tokenizer.auto": "自动",
   "provider.samplers": "采样器",
   "provider.samplers_hint": "要发送的采样器，使用请求中的名称，以逗号分隔。",

@@ -100,14 +100,21 @@ class ChatImport {
     const memberships = roster.map((membership) => [String(membership.id), memberName(membership)])
     const authors = found.authors.slice(0, SHOWN_NAMES).map(({ name, is_user: isUser, n_messages: times, membership_id: id }) => {
       const assigned = String(id ?? "new")
+      // A space with many members lists only the first ones.
+      const isListed = id === null || memberships.some(([listed]) => listed === assigned)
+      const members = isListed ? memberships : [...memberships, [assigned, name]]
       const { node, control } = field({
         label: t(isUser ? "chats.person" : "chats.character", { name }),
         hint: t("chats.message_count", { n: times }),
-        control: select([...memberships, ["new", t("chats.new_member")]], assigned),
+        control: select([...members, ["new", t("chats.new_member")]], assigned),
       })
       return { name, isUser, assigned, node, control }
     })
-    const chosen = () => chosenNames(authors.map((it) => ({ ...it, value: it.control.value })))
+    const others = found.authors.slice(SHOWN_NAMES).map(({ name, is_user: isUser, membership_id: id }) => {
+      const assigned = String(id ?? "new")
+      return { name, isUser, assigned, value: assigned }
+    })
+    const chosen = () => chosenNames([...authors.map((it) => ({ ...it, value: it.control.value })), ...others])
     replace(
       this.node,
       el("p", { class: "import__text" }, t("chats.found", { n, name: this.#file.name })),
